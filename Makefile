@@ -1,0 +1,39 @@
+# make demo               caption a few real photographs with the default captioner
+# make demo IMAGES=dir    caption one's own
+# make test               formatter, linter, types, import contract, all tests
+
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
+
+# Real photographs for the tests that want them, where they lie beside this folder.
+ifneq ($(wildcard ../shared/data),)
+export TELLAPART_DATA ?= $(abspath ../shared/data)
+endif
+
+.PHONY: demo test clean
+
+demo: .venv/demo
+	$(BIN)/tellapart demo $(IMAGES)
+
+test: .venv/dev
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/pytest
+
+# Stamps: an environment is made anew only when what it is made of has changed.
+.venv/demo: pyproject.toml constraints.txt
+	@echo "Installing into .venv (about a minute, once) …"
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@$(PIP) --editable '.[demo]'
+	@touch $@
+
+.venv/dev: .venv/demo
+	@echo "Installing the development tools into .venv (about a minute, once) …"
+	@$(PIP) --editable '.[demo,dev]'
+	@touch $@
+
+clean:
+	rm -rf .venv demo .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

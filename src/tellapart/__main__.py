@@ -1,0 +1,6 @@
+"""`python -m tellapart`."""
+
+from tellapart.cli import main
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Networks that write captions, and the folder in which one is kept."""

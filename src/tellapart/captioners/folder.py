@@ -1,0 +1,133 @@
+"""A captioner on disk: config.json, model.safetensors, vocabulary.json, card.md where it ships. No pickle."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from pydantic import ValidationError
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+
+from tellapart.captioners.parts import CAPTIONERS
+from tellapart.data.text import TextRules
+from tellapart.data.vocabulary import Vocabulary
+from tellapart.errors import TellapartError
+from tellapart.registry import Config
+from tellapart.storage import new_folder, write_text
+from tellapart.types import AnyCaptioner
+
+CONFIG, WEIGHTS, WORDS, CARD = "config.json", "model.safetensors", "vocabulary.json", "card.md"
+FORMAT = 1  # raised when a folder written now could no longer be read by older code
+
+
+class CaptionerSettings(Config):
+    """All that it takes to use a captioner, apart from weights and words."""
+
+    format: int = FORMAT
+    captioner: dict[str, Any]  # name and settings of the registered part
+    encoder: str  # its full name
+    encoder_identity: str
+    shapes: dict[str, tuple[int, ...]]  # of the encoder's features
+    text: TextRules
+    width: int  # of the beam it is meant to be used with
+    max_words: int
+    vocabulary: str  # fingerprint: weights and words of two captioners never mix
+
+
+@dataclass(frozen=True, slots=True)
+class SavedCaptioner:
+    """A captioner together with its settings."""
+
+    captioner: AnyCaptioner
+    settings: CaptionerSettings
+
+
+def build_captioner(
+    name: str, config: Config, *, vocabulary: Vocabulary, shapes: Mapping[str, tuple[int, ...]]
+) -> AnyCaptioner:
+    """An untrained captioner of a registered kind."""
+    captioner: AnyCaptioner = CAPTIONERS.get(name).builder()(config, vocabulary=vocabulary, shapes=shapes)
+    return captioner
+
+
+def save_captioner(folder: Path, saved: SavedCaptioner, *, dtype: torch.dtype, card: str = "") -> None:
+    """Write the whole folder or nothing."""
+    weights = {
+        name: tensor.detach().to(dtype).contiguous() for name, tensor in saved.captioner.state_dict().items()
+    }
+    with new_folder(folder) as temporary:
+        write_text(temporary / CONFIG, saved.settings.model_dump_json(indent=2) + "\n")
+        write_text(
+            temporary / WORDS, json.dumps(saved.captioner.vocabulary.to_json(), ensure_ascii=False) + "\n"
+        )
+        save_file(weights, temporary / WEIGHTS)
+        if card:
+            write_text(temporary / CARD, card)
+
+
+def load_captioner(folder: Path) -> SavedCaptioner:
+    """Read a captioner, ready to use (evaluation mode, single precision)."""
+    settings = read_settings(folder)
+    vocabulary = Vocabulary.read(folder / WORDS)
+    if vocabulary.fingerprint != settings.vocabulary:
+        raise TellapartError(
+            f"{folder / WORDS}: not the vocabulary that this captioner was trained with",
+            hint="copy the whole folder again; its files belong together",
+        )
+    part = dict(settings.captioner)
+    name = part.pop("name")
+    config = CAPTIONERS.get(name).config.model_validate(part)
+    captioner = build_captioner(name, config, vocabulary=vocabulary, shapes=settings.shapes)
+    _load_weights(captioner, folder / WEIGHTS)
+    return SavedCaptioner(captioner.eval(), settings)
+
+
+def read_settings(folder: Path) -> CaptionerSettings:
+    """The settings alone: light."""
+    if not folder.is_dir():
+        raise TellapartError(
+            f"{folder}: no captioner folder here", hint="name a folder that holds a config.json"
+        )
+    path = folder / CONFIG
+    try:
+        settings = CaptionerSettings.model_validate(json.loads(_text(path)))
+    except (json.JSONDecodeError, ValidationError) as error:
+        raise TellapartError(
+            f"{path}: not the settings of a captioner", hint="copy the whole folder again"
+        ) from error
+    if settings.format != FORMAT:
+        raise TellapartError(
+            f"{path}: written in format {settings.format}, this version reads {FORMAT}",
+            hint="upgrade tellapart",
+        )
+    return settings
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise TellapartError(
+            f"{path}: missing or unreadable",
+            hint="the captioner folder is incomplete: copy or train it again",
+        ) from error
+
+
+def _load_weights(captioner: AnyCaptioner, path: Path) -> None:
+    try:
+        weights = {name: tensor.float() for name, tensor in load_file(path).items()}
+        captioner.load_state_dict(weights)
+    except (OSError, SafetensorError) as error:
+        raise TellapartError(
+            f"{path}: missing, half-written or damaged", hint="copy the whole folder again, or train it again"
+        ) from error
+    except RuntimeError as error:
+        raise TellapartError(
+            f"{path}: these weights are not of this captioner",
+            hint="config.json and weights must come together",
+        ) from error

@@ -1,0 +1,77 @@
+"""Checkpoints of a training run: one file each, whole or not there."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import torch
+
+from tellapart.captioners.folder import SavedCaptioner
+from tellapart.errors import TellapartError
+from tellapart.fit import Fit
+from tellapart.run import Run
+from tellapart.storage import new_file
+
+
+@dataclass(slots=True)
+class Progress:
+    """Where training stands."""
+
+    step: int = 0
+    best: float | None = None
+    best_step: int = 0
+    worse: int = 0  # validations since the best
+
+    def note(self, fit: Fit, metric: str) -> bool:
+        """Take in a validation; say whether it is the best so far."""
+        if fit.better(metric, self.best):
+            self.best, self.best_step, self.worse = getattr(fit, metric), self.step, 0
+            return True
+        self.worse += 1
+        return False
+
+
+def save_checkpoint(
+    run: Run, progress: Progress, saved: SavedCaptioner, optimiser: torch.optim.Optimizer
+) -> None:
+    """Write all that a resumed run needs, then drop older checkpoints."""
+    path = run.checkpoint(progress.step)
+    state = {
+        "progress": asdict(progress),
+        "captioner": saved.captioner.state_dict(),
+        "optimiser": optimiser.state_dict(),
+        "vocabulary": saved.settings.vocabulary,
+    }
+    with new_file(path) as temporary:
+        torch.save(state, temporary)
+    run.drop_checkpoints(but=path)
+
+
+def load_checkpoint(run: Run, saved: SavedCaptioner, optimiser: torch.optim.Optimizer) -> Progress:
+    """Put captioner and optimiser where the newest checkpoint left them; without one, start at step 0."""
+    path = run.latest_checkpoint()
+    if path is None:
+        run.forget_after(0)
+        return Progress()
+    try:
+        state = torch.load(path, weights_only=True)
+    except (OSError, RuntimeError, EOFError, pickle.UnpicklingError) as error:
+        raise TellapartError(
+            f"{path}: damaged checkpoint", hint="delete it; an older or a new run can go on"
+        ) from error
+    if state["vocabulary"] != saved.settings.vocabulary:
+        raise _other_words(path)
+    saved.captioner.load_state_dict(state["captioner"])
+    optimiser.load_state_dict(state["optimiser"])
+    progress = Progress(**state["progress"])
+    run.forget_after(progress.step)
+    return progress
+
+
+def _other_words(path: Path) -> TellapartError:
+    return TellapartError(
+        f"{path}: this checkpoint has another vocabulary than the data set gives now",
+        hint="the captions changed since the run was started: restore them, or start a new run with --out",
+    )

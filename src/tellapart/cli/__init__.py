@@ -1,0 +1,48 @@
+"""The command line: thin verbs. Results go to stdout, progress and complaints to stderr.
+
+Exit codes: 0 all went well, 1 something the user can mend, 2 wrong usage, 130 stopped by Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import typer
+
+from tellapart.cli import caption, data, demo, evaluate, listing, recipe, train
+from tellapart.cli.console import complain
+from tellapart.errors import TellapartError
+
+app = typer.Typer(
+    name="tellapart",
+    help="Image captions that tell images apart.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command(name="caption")(caption.caption)
+app.command(name="demo")(demo.demo)
+app.command(name="train")(train.train)
+app.command(name="evaluate")(evaluate.evaluate)
+app.command(name="list")(listing.list_parts)
+app.add_typer(data.app, name="data")
+app.add_typer(recipe.app, name="recipe")
+
+
+def main() -> None:
+    """Run the command line; what the user can mend is said in a line, with a hint and no traceback."""
+    try:
+        app()
+    except TellapartError as error:
+        complain(error)
+        sys.exit(1)
+    except BrokenPipeError:
+        # The reader of our output has gone (`| head`): nothing left to say, and nothing is wrong.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    except OSError as error:
+        complain(TellapartError(str(error), hint="check the disk's space and the permissions of that path"))
+        sys.exit(1)
+    except KeyboardInterrupt:
+        sys.exit(130)

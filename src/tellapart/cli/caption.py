@@ -1,0 +1,93 @@
+"""`tellapart caption`: captions of files and folders, as they come."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tellapart.cli.console import complain, counting, say, stderr, tell, waiting
+from tellapart.errors import TellapartError
+
+if TYPE_CHECKING:
+    from tellapart.captioning import Captioned
+
+
+def caption(
+    paths: Annotated[
+        list[Path], typer.Argument(help="Image files and folders (searched recursively).", show_default=False)
+    ],
+    captioner: Annotated[str, typer.Option(help="'default', or a captioner or run folder.")] = "default",
+    beam: Annotated[
+        int | None,
+        typer.Option(min=1, help="Width of the beam; 1 is greedy.", show_default="the captioner's own"),
+    ] = None,
+    candidates: Annotated[
+        int, typer.Option(min=1, help="How many captions an image to give, best first.")
+    ] = 1,
+    prefix: Annotated[str, typer.Option(help="Words every caption is to begin with.")] = "",
+    max_words: Annotated[
+        int | None, typer.Option(min=1, help="Longest caption.", show_default="the captioner's own")
+    ] = None,
+    page: Annotated[
+        Path | None,
+        typer.Option(help="Also write a web page with pictures and captions.", show_default=False),
+    ] = None,
+    cache: Annotated[bool, typer.Option(help="Remember what the encoder saw in each picture.")] = True,
+    json: Annotated[bool, typer.Option("--json", help="One JSON object a line (predictions JSONL).")] = False,
+) -> None:
+    """Caption images.
+
+    Example: tellapart caption photos/ --candidates 3
+    """
+    with waiting("loading the captioner"):
+        from tellapart.captioning import load
+
+        describer = load(captioner, cached=cache)
+        wish = describer.wish(width=beam, keep=candidates, prefix=prefix, max_words=max_words)
+    failures: list[TellapartError] = []
+
+    def shown() -> Iterator[Captioned]:
+        for result in _with_bar(describer.caption_each(paths, wish)):
+            if isinstance(result, TellapartError):
+                failures.append(result)
+                complain(result)
+                continue
+            if json:
+                say(result.to_json(model=describer.name))
+            else:
+                _print(result)
+            yield result
+
+    if page is None:
+        for _ in shown():
+            pass
+    else:
+        from tellapart.report.gallery import write_gallery
+
+        write_gallery(page, shown(), title="Captions", model=describer.name)
+        stderr.print(f"page: {page}")
+    if failures:
+        raise typer.Exit(1)
+
+
+def _print(result: Captioned) -> None:
+    tell(f"{result.image}: {result.caption}")
+    for candidate in result.candidates[1:]:
+        tell(f"    {candidate.caption}")
+
+
+def _with_bar(
+    results: Iterable[Captioned | TellapartError],
+) -> Iterator[Captioned | TellapartError]:
+    """Count on a bar, unless the captions themselves appear on the screen and show the progress."""
+    with ExitStack() as stack:
+        watch = None if sys.stdout.isatty() else stack.enter_context(counting("captioning"))
+        for done, result in enumerate(results, start=1):
+            if watch:
+                watch(done, 0)
+            yield result

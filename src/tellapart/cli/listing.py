@@ -1,0 +1,67 @@
+"""`tellapart list`: what can be named in a recipe or on the command line."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from tellapart.captioners.parts import CAPTIONERS
+from tellapart.cli.console import say
+from tellapart.data.readers import FORMATS
+from tellapart.data.text import PRESETS
+from tellapart.objectives.parts import OBJECTIVES
+from tellapart.recipe import built_in_recipes
+from tellapart.registry import Registry
+from tellapart.vision.parts import ENCODERS
+
+
+class Kind(StrEnum):
+    """What can be listed."""
+
+    captioners = "captioners"
+    objectives = "objectives"
+    encoders = "encoders"
+    recipes = "recipes"
+    formats = "formats"
+    presets = "presets"
+
+
+REGISTRIES: dict[Kind, Registry] = {
+    Kind.captioners: CAPTIONERS,
+    Kind.objectives: OBJECTIVES,
+    Kind.encoders: ENCODERS,
+}
+
+
+def list_parts(
+    kind: Annotated[Kind, typer.Argument(help="What to list.", show_default=False)],
+    json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+) -> None:
+    """List the parts there are.
+
+    Example: tellapart list encoders
+    """
+    rows = _rows(kind)
+    if json:
+        say(rows)
+        return
+    table = Table(box=None, pad_edge=False)
+    for column in rows[0]:
+        table.add_column(column, overflow="fold")
+    for row in rows:
+        table.add_row(*map(Text, row.values()))
+    Console(markup=False, highlight=False).print(table)
+
+
+def _rows(kind: Kind) -> list[dict[str, str]]:
+    if kind in REGISTRIES:
+        parts = [REGISTRIES[kind].get(name) for name in REGISTRIES[kind].names()]
+        return [{"name": part.name, "what": part.summary, "paper": part.paper} for part in parts]
+    if kind is Kind.presets:
+        return [{"name": name, "rules": rules.model_dump_json()} for name, rules in PRESETS.items()]
+    return [{"name": name} for name in (built_in_recipes() if kind is Kind.recipes else FORMATS)]

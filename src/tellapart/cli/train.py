@@ -1,0 +1,84 @@
+"""`tellapart train`: from a recipe to a captioner."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from tellapart.cli.console import counting, say, stderr, tell
+
+if TYPE_CHECKING:
+    from tellapart.training import Report
+
+
+def train(
+    recipe: Annotated[
+        str, typer.Argument(help="A recipe file, or the name of a built-in recipe.", show_default=False)
+    ],
+    out: Annotated[Path | None, typer.Option(help="Run folder.", show_default="runs/RECIPE")] = None,
+    changes: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="Change a value: section.key=value; may be repeated.", show_default=False),
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in that folder.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Validations and the result as JSON lines.")] = False,
+) -> None:
+    """Train a captioner.
+
+    Example: tellapart train mrnn-shapes --set training.epochs=3
+    """
+    from tellapart.recipe import load_recipe
+    from tellapart.run import resume_run, start_run
+
+    checked = load_recipe(recipe, changes=changes or ())  # before torch is imported
+    folder = out or Path("runs") / Path(recipe).stem
+    run = (resume_run if resume else start_run)(folder, checked.to_toml())
+
+    from tellapart.training import prepare
+    from tellapart.training import train as train_steps
+
+    with counting("looking at pictures") as watch:
+        ready = prepare(checked, watch=watch)
+    stderr.print(
+        f"{len(ready.train_set.examples)} images to train on, {len(ready.val_set.examples)} to validate on, "
+        f"{len(ready.saved.captioner.vocabulary)} words"
+    )
+    last: Report | None = None
+    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"), TimeRemainingColumn())
+    with Progress(*columns, console=stderr, transient=True) as bar:
+        task = bar.add_task("", total=None)
+        for last in train_steps(checked, run, ready):
+            line = f"loss {last.loss:.3f}  {last.tokens_per_second:,.0f} tokens/s"
+            bar.update(task, completed=last.step, total=last.steps, description=line)
+            if last.validation:
+                _tell_validation(last, as_json=json)
+    _tell_end(last, folder, as_json=json)
+
+
+def _tell_validation(report: Report, *, as_json: bool) -> None:
+    fit = report.validation
+    if fit is None:
+        return
+    if as_json:
+        say(
+            {"step": report.step, "loss": report.loss, "validation": fit.to_json(), "is_best": report.is_best}
+        )
+    else:
+        star = " *" if report.is_best else ""
+        tell(
+            f"step {report.step}: loss {report.loss:.3f}; validation: perplexity {fit.perplexity:.2f}, "
+            f"next word right {fit.accuracy:.1%}{star}"
+        )
+
+
+def _tell_end(last: Report | None, folder: Path, *, as_json: bool) -> None:
+    if last is not None and last.interrupted:
+        stderr.print(f"stopped at step {last.step} and saved; go on with the same command and --resume")
+        raise typer.Exit(130)
+    if as_json:
+        say({"run": str(folder), "captioner": str(folder / "captioner")})
+    else:
+        tell(f"the best captioner is in {folder}; try: tellapart caption photo.jpg --captioner {folder}")

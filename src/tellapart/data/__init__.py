@@ -1,0 +1,1 @@
+"""Captioned image sets: reading, checking, text and vocabulary, pictures, batches, drawn scenes."""

@@ -1,0 +1,277 @@
+"""Pictures: finding them in folders, reading their bytes, and decoding them as a person sees them.
+
+Each file format is opened by its own class of Pillow, chosen by the first bytes of the file, rather than by
+`Image.open`: that one warns about large pictures through the `warnings` module, which no thread can silence
+for itself alone, and it tries formats that run other programs or have no pixels.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import struct
+from collections.abc import Iterable, Iterator
+from io import BytesIO
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Num, UInt8
+from PIL import (
+    AvifImagePlugin,
+    BmpImagePlugin,
+    GifImagePlugin,
+    Image,
+    ImageFile,
+    Jpeg2KImagePlugin,
+    JpegImagePlugin,
+    PngImagePlugin,
+    PpmImagePlugin,
+    TiffImagePlugin,
+    WebPImagePlugin,
+)
+from PIL.ExifTags import Base
+
+from tellapart.errors import TellapartError
+
+PICTURE_SUFFIXES: frozenset[str] = frozenset(
+    {".jpg", ".jpeg", ".jpe", ".jfif", ".mpo", ".png", ".apng", ".gif", ".bmp", ".tif", ".tiff", ".webp"}
+    | {".avif", ".jp2", ".j2k", ".jpf", ".jpx", ".ppm", ".pgm", ".pbm", ".pnm", ".pfm"}
+)
+"""How the names of pictures end, in small letters: what is taken from a folder."""
+
+MAX_PIXELS = 2 * 89_478_485
+"""A picture with more pixels than this is refused before they are decoded: Pillow's own hard limit."""
+
+
+class _Jpeg(JpegImagePlugin.JpegImageFile):
+    # A JPEG made of several pictures (MPO) is opened as its first one.
+
+    def _read_dpi_from_exif(self) -> None:
+        """Nothing: Pillow would read all of EXIF for the print size, and warn where EXIF is broken."""
+
+
+_FORMATS: tuple[tuple[re.Pattern[bytes], type[ImageFile.ImageFile]], ...] = tuple(
+    (re.compile(first_bytes, re.DOTALL), opener)
+    for first_bytes, opener in (
+        (rb"\xff\xd8\xff", _Jpeg),
+        (rb"\x89PNG\r\n\x1a\n", PngImagePlugin.PngImageFile),
+        (rb"GIF8[79]a", GifImagePlugin.GifImageFile),
+        (rb"RIFF....WEBP", WebPImagePlugin.WebPImageFile),
+        (rb"(II|MM)(\*\0|\0\*|\+\0|\0\+)", TiffImagePlugin.TiffImageFile),
+        (rb"....ftyp(avi[fs]|mif1|msf1)", AvifImagePlugin.AvifImageFile),
+        (rb"\xff\x4f\xff\x51|\0\0\0\x0cjP  \r\n\x87\n", Jpeg2KImagePlugin.Jpeg2KImageFile),
+        (rb"BM", BmpImagePlugin.BmpImageFile),
+        (rb"P[1-6fy]\s", PpmImagePlugin.PpmImageFile),
+    )
+)
+
+_TO_UPRIGHT = {
+    2: Image.Transpose.FLIP_LEFT_RIGHT,
+    3: Image.Transpose.ROTATE_180,
+    4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_270,
+    7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_90,
+}
+
+_FETCH_AGAIN = "copy or download the file again, or leave it out"
+
+
+def read_picture(path: Path, *, at_least: int = 0) -> Image.Image:
+    """The picture in a file, as `decode` gives it."""
+    return decode(read_bytes(path), name=str(path), at_least=at_least)
+
+
+def read_bytes(path: Path) -> bytes:
+    """All bytes of a file. A pipe or device is refused: it may never end."""
+    try:
+        if stat.S_ISDIR(mode := path.stat().st_mode):
+            raise TellapartError(f"{path} is a folder, not a picture", hint="name a picture inside it")
+        if not stat.S_ISREG(mode):
+            raise TellapartError(f"{path} is not a file", hint="save the picture in a file first")
+        return path.read_bytes()
+    except (OSError, ValueError) as error:
+        raise _unreachable(path, error) from error
+
+
+def _unreachable(path: Path, error: OSError | ValueError) -> TellapartError:
+    if isinstance(error, FileNotFoundError) and path.is_symlink():
+        return TellapartError(
+            f"{path} is a link to a file that does not exist", hint="restore what it points to"
+        )
+    if isinstance(error, FileNotFoundError):
+        return TellapartError(f"{path} does not exist", hint="check the spelling of the path")
+    if isinstance(error, PermissionError):
+        return TellapartError(f"{path} may not be read: permission denied", hint="change its permissions")
+    return TellapartError(f"{path} cannot be read: {_one_line(error)}", hint="check the path and the disk")
+
+
+def decode(data: bytes, *, name: str, at_least: int = 0) -> Image.Image:
+    """The picture in a file's bytes, in RGB, upright, its first frame, transparency laid over white.
+
+    A damaged or truncated file is an error, never half a picture. Safe to call from several threads at once.
+
+    Args:
+        data: the whole file.
+        name: what messages call it.
+        at_least: where positive, a JPEG may be decoded at a half, a quarter or an eighth of its size, as
+            long as its shorter side keeps this many pixels; much faster on large photographs.
+    """
+    opener = _opener(data, name)
+    try:
+        picture = opener(BytesIO(data))
+        _refuse_too_large(picture, name)
+        if at_least > 0:
+            picture.draft(None, (at_least, at_least))
+        picture.load()
+        return _upright(_to_rgb(picture), _orientation(picture.info.get("exif", b"")))
+    except TellapartError:
+        raise
+    except Image.DecompressionBombError as error:
+        raise _too_large(name) from error
+    except Exception as error:  # Pillow raises nearly every kind of exception on damaged files
+        raise TellapartError(
+            f"{name} is damaged or cut short: {_one_line(error)}", hint=_FETCH_AGAIN
+        ) from error
+
+
+def _opener(data: bytes, name: str) -> type[ImageFile.ImageFile]:
+    if not data:
+        raise TellapartError(f"{name} is empty", hint=_FETCH_AGAIN)
+    for first_bytes, opener in _FORMATS:
+        if first_bytes.match(data):
+            return opener
+    raise TellapartError(
+        f"{name} is not a picture of a known format",
+        hint="convert it to JPEG or PNG; also read: GIF, WebP, TIFF, AVIF, JPEG 2000, BMP, PPM",
+    )
+
+
+def _refuse_too_large(picture: Image.Image, name: str) -> None:
+    if picture.width * picture.height > MAX_PIXELS:
+        raise _too_large(name, f": {picture.width} x {picture.height}")
+
+
+def _too_large(name: str, size: str = "") -> TellapartError:
+    return TellapartError(
+        f"{name} has more than {MAX_PIXELS:,} pixels{size}",
+        hint="make it smaller, or check whether it is genuine",
+    )
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def _orientation(exif: bytes) -> int:
+    """How the camera was held, from 1 (upright) to 8; 1 as well where EXIF is missing or broken.
+
+    Read here and not by Pillow, which warns about every other broken field. TIFF keeps its orientation
+    outside EXIF, and there Pillow itself turns the picture.
+    """
+    fields = exif.removeprefix(b"Exif\0\0")
+    order = ">" if fields.startswith(b"MM") else "<"
+    try:
+        (start,) = struct.unpack_from(f"{order}L", fields, 4)
+        (count,) = struct.unpack_from(f"{order}H", fields, start)
+        for index in range(count):
+            tag, value = struct.unpack_from(f"{order}H6xH", fields, start + 2 + 12 * index)
+            if tag == Base.Orientation:
+                return int(value)
+    except struct.error:
+        return 1
+    return 1
+
+
+def _upright(picture: Image.Image, orientation: int) -> Image.Image:
+    turn = _TO_UPRIGHT.get(orientation)
+    return picture if turn is None else picture.transpose(turn)
+
+
+def _to_rgb(picture: Image.Image) -> Image.Image:
+    # Pillow itself would clip these modes at 255 instead of scaling them.
+    if picture.mode.startswith("I") or picture.mode == "F":
+        return Image.fromarray(_eight_bits(np.asarray(picture))).convert("RGB")
+    if not picture.has_transparency_data:
+        return picture if picture.mode == "RGB" else picture.convert("RGB")
+    over = picture.convert("RGBA")
+    white = Image.new("RGBA", over.size, "white")
+    return Image.alpha_composite(white, over).convert("RGB")
+
+
+def _eight_bits(values: Num[np.ndarray, "h w"]) -> UInt8[np.ndarray, "h w"]:
+    """Deep greys in 256 steps.
+
+    The full range of 16 bits, or of fractions from 0 to 1, is kept; values beyond it are stretched from the
+    least to the greatest, since nothing says what is black and what is white.
+    """
+    grey = np.nan_to_num(values.astype(np.float64), posinf=0.0, neginf=0.0)
+    full = 1.0 if np.issubdtype(values.dtype, np.floating) else 65535.0
+    low, high = float(grey.min()), float(grey.max())
+    if low >= 0.0 and high <= full:
+        low, high = 0.0, full
+    grey -= low
+    grey *= 255.0 / ((high - low) or 1.0)
+    return np.rint(grey, out=grey).astype(np.uint8)
+
+
+def find_pictures(paths: Iterable[Path]) -> Iterator[Path | TellapartError]:
+    """Pictures among files and folders, found while one reads them.
+
+    A file is taken as named. A folder gives the pictures in it and in its sub-folders, by name and in sorted
+    order; hidden ones and folders behind links are left out. What cannot be searched, or holds no picture,
+    stands as an error in its place.
+    """
+    for path in paths:
+        try:
+            is_folder = stat.S_ISDIR(path.stat().st_mode)
+        except (OSError, ValueError) as error:
+            yield _unreachable(path, error)
+            continue
+        if is_folder:
+            yield from _pictures_in(path)
+        else:
+            yield path
+
+
+def _pictures_in(folder: Path) -> Iterator[Path | TellapartError]:
+    empty = True
+    waiting: list[tuple[Path, bool]] = [(folder, True)]
+    while waiting:
+        path, is_folder = waiting.pop()
+        if not is_folder:
+            empty = False
+            yield path
+            continue
+        try:
+            waiting.extend(_entries(path))
+        except OSError as error:
+            empty = False
+            yield _unreachable(path, error)
+    if empty:
+        suffixes = " ".join(sorted(PICTURE_SUFFIXES))
+        yield TellapartError(f"{folder} has no pictures in it", hint=f"their names should end in {suffixes}")
+
+
+def _entries(folder: Path) -> list[tuple[Path, bool]]:
+    """Sub-folders (true) and pictures (false) of one folder, last name first."""
+    with os.scandir(folder) as entries:
+        seen = [
+            (folder / entry.name, entry.is_dir(follow_symlinks=False))
+            for entry in entries
+            if not entry.name.startswith(".") and _may_hold_picture(entry)
+        ]
+    return sorted(seen, reverse=True)
+
+
+def _may_hold_picture(entry: os.DirEntry[str]) -> bool:
+    if entry.is_dir(follow_symlinks=False):
+        return True
+    if Path(entry.name).suffix.lower() not in PICTURE_SUFFIXES:
+        return False
+    try:
+        return not entry.is_dir()
+    except OSError:  # a link that leads nowhere: reading it tells the user
+        return True

@@ -1,0 +1,1 @@
+"""From a captioner's probabilities to captions."""

@@ -1,0 +1,117 @@
+"""Greedy and beam search over any captioner: they know its protocol and nothing else.
+
+Start, padding and unknown-word signs are never written. Log-probabilities are the captioner's own, of the
+whole caption with its end sign and the given first words; forbidding a word does not change the others'.
+A caption of `max_words` words is closed there by the end sign, so every caption has one. Fewer captions may
+exist than a beam is wide: the rest have log-probability -inf.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from tellapart.data.vocabulary import Vocabulary
+from tellapart.types import AnyCaptioner, Decoded, Vision
+
+
+@torch.no_grad()
+def greedy(captioner: AnyCaptioner, vision: Vision, *, max_words: int, prefix: Sequence[int] = ()) -> Decoded:
+    """The likeliest word at each step."""
+    vocabulary = captioner.vocabulary
+    rows = len(vision)
+    state = captioner.begin(vision)
+    token = _column(vision, vocabulary.start)
+    total = vision.pooled.new_zeros(rows)
+    finished = torch.zeros(rows, dtype=torch.bool, device=token.device)
+    written: list[Tensor] = []
+    for allowed in _allowed(vocabulary, max_words=max_words, prefix=prefix):
+        logits, state = captioner.step(token, state)
+        best, token = logits.log_softmax(-1).masked_fill(~allowed.to(logits.device), -torch.inf).max(-1)
+        token = token.masked_fill(finished, vocabulary.pad)
+        total = total + best.masked_fill(finished, 0)
+        written.append(token)
+        finished = finished | (token == vocabulary.end)
+        if finished.all():
+            break
+    tokens = torch.stack(written, dim=1).unsqueeze(1)
+    return Decoded(tokens, _written(tokens, vocabulary), total.unsqueeze(1))
+
+
+@torch.no_grad()
+def beam(
+    captioner: AnyCaptioner, vision: Vision, *, width: int, max_words: int, prefix: Sequence[int] = ()
+) -> Decoded:
+    """The `width` likeliest captions that a beam of that width finds, best first."""
+    vocabulary = captioner.vocabulary
+    rows = len(vision)
+    first_row = torch.arange(rows, device=vision.pooled.device).unsqueeze(1) * width  # (b, 1)
+    state = captioner.begin(vision).select(
+        torch.arange(rows, device=first_row.device).repeat_interleave(width)
+    )
+    token = _column(vision, vocabulary.start).repeat_interleave(width)
+    # All beams of an image start alike: only the first may go on, or the beam would hold copies.
+    scores = vision.pooled.new_full((rows, width), -torch.inf)
+    scores[:, 0] = 0
+    tokens = token.new_empty((rows, width, 0))
+    finished = torch.zeros((rows, width), dtype=torch.bool, device=token.device)
+    for allowed in _allowed(vocabulary, max_words=max_words, prefix=prefix):
+        logits, state = captioner.step(token, state)
+        log_probabilities = logits.log_softmax(-1).masked_fill(~allowed.to(logits.device), -torch.inf)
+        extended = _extend(scores, log_probabilities.view(rows, width, -1), finished, pad=vocabulary.pad)
+        scores, flat = extended.flatten(1).topk(width)
+        parent, last = flat // extended.size(-1), flat % extended.size(-1)  # (b, width)
+        state = state.select((first_row + parent).flatten())
+        tokens = torch.cat([tokens.gather(1, parent.unsqueeze(-1).expand_as(tokens)), last.unsqueeze(-1)], -1)
+        finished = finished.gather(1, parent) | (last == vocabulary.end)
+        token = last.flatten()
+        if finished.all():
+            break
+    return Decoded(tokens, _written(tokens, vocabulary), scores)
+
+
+def _column(vision: Vision, token: int) -> Int[Tensor, " b"]:
+    return torch.full((len(vision),), token, dtype=torch.long, device=vision.pooled.device)
+
+
+def _extend(
+    scores: Float[Tensor, "b k"],
+    log_probabilities: Float[Tensor, "b k v"],
+    finished: Bool[Tensor, "b k"],
+    *,
+    pad: int,
+) -> Float[Tensor, "b k v"]:
+    """Score of each beam with each next word; a finished one goes on as itself, by padding alone."""
+    stay = torch.full_like(log_probabilities, -torch.inf)
+    stay[:, :, pad] = 0
+    return scores.unsqueeze(-1) + torch.where(finished.unsqueeze(-1), stay, log_probabilities)
+
+
+def _allowed(
+    vocabulary: Vocabulary, *, max_words: int, prefix: Sequence[int]
+) -> Iterator[Bool[Tensor, " v"]]:
+    """What may stand at each place: the given words, then at least one word, last the end sign alone."""
+    signs = (vocabulary.pad, vocabulary.start, vocabulary.unknown)
+    for token in prefix:
+        yield _mask_of([token], vocabulary)
+    anything = ~_mask_of(signs, vocabulary)
+    if not prefix:
+        yield anything & ~_mask_of([vocabulary.end], vocabulary)
+    for _ in range(max_words - max(1, len(prefix))):
+        yield anything
+    yield _mask_of([vocabulary.end], vocabulary)
+
+
+def _mask_of(tokens: Sequence[int], vocabulary: Vocabulary) -> Bool[Tensor, " v"]:
+    mask = torch.zeros(len(vocabulary), dtype=torch.bool)
+    mask[list(tokens)] = True
+    return mask
+
+
+def _written(tokens: Int[Tensor, "b k t"], vocabulary: Vocabulary) -> Bool[Tensor, "b k t"]:
+    """Words and the end sign; padding behind the end is not written."""
+    ends = (tokens == vocabulary.end).long()
+    return ends.cumsum(-1) - ends == 0

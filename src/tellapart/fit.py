@@ -1,0 +1,63 @@
+"""How well a captioner expects given captions: loss, perplexity, accuracy."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+
+import torch
+
+from tellapart.corpus import Corpus
+from tellapart.objectives.tokens import mle
+from tellapart.types import AnyCaptioner, Batch
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """Mean loss a token in nats, perplexity (Eq. 5 of m-RNN over all words), share of words guessed right.
+
+    The end sign counts as a word. Values of different vocabularies do not compare.
+    """
+
+    loss: float
+    perplexity: float
+    accuracy: float
+
+    def better(self, metric: str, than: float | None) -> bool:
+        """Whether this is an improvement by that metric."""
+        if than is None:
+            return True
+        value: float = getattr(self, metric)
+        return value > than if metric == "accuracy" else value < than
+
+    def to_json(self) -> dict[str, float]:
+        """As plain numbers."""
+        return asdict(self)
+
+
+def perplexity(nats: float, tokens: int) -> float:
+    """Eq. 5: 2 to the mean number of bits a word, which is e to the mean number of nats."""
+    return math.exp(nats / tokens)
+
+
+@torch.inference_mode()
+def measure_fit(captioner: AnyCaptioner, corpus: Corpus, *, images_per_batch: int) -> Fit:
+    """Teacher-forced fit to every caption of a corpus."""
+    was_training = captioner.training
+    captioner.eval()
+    nats, right, tokens = 0.0, 0, 0
+    for batch in _whole(corpus, images_per_batch):
+        logits = captioner.predict(batch.vision, batch.tokens[:, :, :-1]).logits
+        labels, mask = batch.tokens[:, :, 1:], batch.mask[:, :, 1:]
+        nats += mle(logits, labels, mask).double().sum().item()
+        right += int(((logits.argmax(-1) == labels) & mask).sum())
+        tokens += int(mask.sum())
+    captioner.train(was_training)
+    return Fit(nats / tokens, perplexity(nats, tokens), right / tokens)
+
+
+def _whole(corpus: Corpus, images_per_batch: int) -> Iterator[Batch]:
+    most = max(len(group) for group in corpus.captions)
+    for rows in corpus.plan(images_per_batch=images_per_batch, seed=0, epoch=0):
+        yield corpus.batch(rows, captions_per_image=most, seed=0, epoch=0)

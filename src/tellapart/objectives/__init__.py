@@ -1,0 +1,1 @@
+"""What training minimises: pure losses a token, lifted once to objectives."""

@@ -1,0 +1,15 @@
+"""Losses of single tokens: pure functions of logits and labels. `compose` shifts and averages, once."""
+
+from __future__ import annotations
+
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+
+def mle(
+    logits: Float[Tensor, "b k t v"], labels: Int[Tensor, "b k t"], mask: Bool[Tensor, "b k t"]
+) -> Float[Tensor, "b k t"]:
+    """Negative log-likelihood of each label in nats; 0 where there is none."""
+    losses = cross_entropy(logits.flatten(0, 2), labels.flatten(), reduction="none")
+    return losses.view_as(labels) * mask

@@ -1,0 +1,227 @@
+"""A recipe: one experiment in TOML, checked in full before torch is imported.
+
+Precedence: defaults, then the file, then `--set section.key=value`. Paths inside `[data]` are relative to
+`data.root`, which is the folder named by TELLAPART_DATA where the recipe leaves it out.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, field_validator
+from pydantic_core import PydanticCustomError
+
+from tellapart.captioners.parts import CAPTIONERS
+from tellapart.data.readers import FORMATS
+from tellapart.data.text import PRESETS, TextRules
+from tellapart.errors import TellapartError, UnknownName
+from tellapart.objectives.parts import OBJECTIVES
+from tellapart.recipe_text import RecipeText
+from tellapart.registry import Config, Registry, suggest
+from tellapart.vision.parts import find_encoder
+
+DATA_FORMATS = ("auto", "shapes", *FORMATS)
+PARTS: Mapping[str, Registry] = {"captioner": CAPTIONERS, "objective": OBJECTIVES}
+
+
+def _one_of(value: str, known: Sequence[str]) -> str:
+    if value not in known:
+        raise PydanticCustomError("unknown_name", "should be one of: {known}", {"known": ", ".join(known)})
+    return value
+
+
+class DataConfig(Config):
+    """Which captioned images, and how their text is read."""
+
+    root: str = Field("", description="folder that path and images are relative to; TELLAPART_DATA if empty")
+    path: str = Field("", description="caption file, or folder with .txt sidecars")
+    images: str = Field("", description="folder of the pictures; beside the caption file if empty")
+    format: str = Field("auto", json_schema_extra={"enum": list(DATA_FORMATS)})
+    text: str = Field(
+        "mrnn",
+        description="text preset, after the paper it is from",
+        json_schema_extra={"enum": list(PRESETS)},
+    )
+    min_count: PositiveInt | None = Field(
+        None, description="words rarer than this are unknown; preset's if absent"
+    )
+    max_words: PositiveInt | None = Field(
+        None, description="captions are cut at this length; preset's if absent"
+    )
+    scenes: PositiveInt = Field(1000, description="format 'shapes': how many scenes are drawn")
+    look_alikes: PositiveInt = Field(1, description="format 'shapes': size of the groups of look-alikes")
+
+    @field_validator("format")
+    @classmethod
+    def _known_format(cls, value: str) -> str:
+        return _one_of(value, DATA_FORMATS)
+
+    @field_validator("text")
+    @classmethod
+    def _known_preset(cls, value: str) -> str:
+        return _one_of(value, tuple(PRESETS))
+
+    def rules(self) -> TextRules:
+        """The text preset with the recipe's own limits."""
+        own = {"min_count": self.min_count, "max_words": self.max_words}
+        return PRESETS[self.text].model_copy(update={key: value for key, value in own.items() if value})
+
+    def resolve(self, path: str) -> Path:
+        """A path of this section, as a file on this machine."""
+        return Path(self.root or os.environ.get("TELLAPART_DATA", ""), path)
+
+
+class EncoderSection(Config):
+    """Which frozen network looks at the pictures."""
+
+    name: str = "efficientnet-lite2"
+
+
+class OptimiserConfig(Config):
+    """How the weights move."""
+
+    name: Literal["adam", "adamw", "sgd"] = "adam"
+    learning_rate: PositiveFloat = 1e-3
+    weight_decay: NonNegativeFloat = 0.0
+    momentum: float = Field(0.9, ge=0, lt=1, description="of sgd; the first beta of adam and adamw")
+    beta2: float = Field(0.999, ge=0, lt=1, description="second beta of adam and adamw")
+    warmup_steps: NonNegativeInt = 0
+    decay: Literal["constant", "cosine"] = Field(
+        "constant", description="of the learning rate after the warm-up"
+    )
+    clip_norm: NonNegativeFloat = Field(5.0, description="largest gradient norm; 0: no limit")
+
+
+class TrainingConfig(Config):
+    """How long, in which portions, and when to stop."""
+
+    epochs: PositiveInt = 20
+    images_per_batch: PositiveInt = 64
+    captions_per_image: PositiveInt = Field(5, description="drawn afresh each epoch where there are more")
+    evaluate_every: NonNegativeInt = Field(0, description="steps between validations; 0: once an epoch")
+    log_every: PositiveInt = 20
+    stop_metric: Literal["loss", "perplexity", "accuracy"] = Field(
+        "perplexity", description="on the validation split"
+    )
+    patience: NonNegativeInt = Field(
+        3, description="validations without a better value before stopping; 0: never"
+    )
+
+
+class DecodingConfig(Config):
+    """How captions are written when the trained captioner is used."""
+
+    width: PositiveInt = Field(3, description="of the beam; 1: greedy")
+    max_words: PositiveInt = 20
+
+
+class Recipe(Config):
+    """The whole experiment."""
+
+    seed: NonNegativeInt = 1
+    data: DataConfig = DataConfig()
+    encoder: EncoderSection = EncoderSection()
+    captioner: dict[str, Any] = Field({"name": "mrnn"})
+    objective: dict[str, Any] = Field({"name": "mle"})
+    optimiser: OptimiserConfig = OptimiserConfig()
+    training: TrainingConfig = TrainingConfig()
+    decoding: DecodingConfig = DecodingConfig()
+
+    def part(self, section: str) -> tuple[str, Config]:
+        """Name and checked settings of the captioner or objective."""
+        settings = dict(getattr(self, section))
+        name = settings.pop("name")
+        return name, PARTS[section].get(name).config.model_validate(settings)
+
+    def to_toml(self) -> str:
+        """Every value, defaults included, as a recipe that reads back as the same."""
+        lines, tables = [], []
+        for key, value in self.model_dump(exclude_none=True).items():
+            if isinstance(value, dict):
+                tables += ["", f"[{key}]", *(f"{name} = {json.dumps(item)}" for name, item in value.items())]
+            else:
+                lines.append(f"{key} = {json.dumps(value)}")
+        return "\n".join([*lines, *tables, ""])
+
+
+def load_recipe(name: str, *, changes: Sequence[str] = ()) -> Recipe:
+    """A recipe by file or built-in name, with `section.key=value` changes, checked before anything starts."""
+    text = RecipeText.read(find_recipe(name), changes=changes)
+    raw = text.values()
+    for section, registry in PARTS.items():
+        _check_part(text, section, registry, raw.get(section))
+    recipe = text.validate(Recipe, raw, at=())
+    try:
+        find_encoder(recipe.encoder.name)
+    except TellapartError as error:
+        raise text.error(("encoder", "name"), error.problem, hint=error.hint) from error
+    _check_paths(text, recipe.data)
+    filled = {section: _fill(recipe, section) for section in PARTS}
+    return recipe.model_copy(update=filled)
+
+
+def _fill(recipe: Recipe, section: str) -> dict[str, Any]:
+    name, config = recipe.part(section)
+    return {"name": name, **config.model_dump()}
+
+
+def _check_part(text: RecipeText, section: str, registry: Registry, raw: object) -> None:
+    if raw is None:
+        return
+    if not isinstance(raw, dict) or not isinstance(raw.get("name"), str):
+        raise text.error((section,), "needs a name", hint=f"there are: {', '.join(registry.names())}")
+    try:
+        part = registry.get(raw["name"])
+    except UnknownName as error:
+        raise text.error((section, "name"), error.problem, hint=error.hint) from error
+    text.validate(part.config, {key: value for key, value in raw.items() if key != "name"}, at=(section,))
+
+
+def _check_paths(text: RecipeText, data: DataConfig) -> None:
+    if data.format == "shapes":
+        return
+    if not data.path:
+        raise text.error(("data",), "path is missing", hint="name the caption file, or set format = 'shapes'")
+    for key in ("path", "images"):
+        value = getattr(data, key)
+        if value and not data.resolve(value).exists():
+            raise text.error(
+                ("data", key),
+                f"no such file or folder: {data.resolve(value)}",
+                hint="set data.root (or TELLAPART_DATA) to the folder it is in: --set data.root=FOLDER",
+            )
+
+
+def built_in_recipes() -> Sequence[str]:
+    """Names of the recipes that come with the package."""
+    folder = resources.files("tellapart") / "recipes"
+    return sorted(file.name.removesuffix(".toml") for file in folder.iterdir() if file.name.endswith(".toml"))
+
+
+def find_recipe(name: str) -> Path:
+    """The file of a recipe: a path, or the name of one that comes with the package."""
+    if Path(name).is_file():
+        return Path(name)
+    if name in built_in_recipes():
+        return Path(str(resources.files("tellapart") / "recipes" / f"{name}.toml"))
+    raise UnknownName(
+        f"no recipe file or built-in recipe is called {name!r}", hint=suggest(name, built_in_recipes())
+    )
+
+
+def schema() -> dict[str, Any]:
+    """JSON schema of a recipe, with the settings of every registered part."""
+    whole = Recipe.model_json_schema()
+    for section, registry in PARTS.items():
+        options = []
+        for name in registry.names():
+            option = registry.get(name).config.model_json_schema()
+            option["properties"] = {"name": {"const": name}, **option.get("properties", {})}
+            options.append(option | {"required": ["name"]})
+        whole["properties"][section] = {"oneOf": options}
+    return whole

@@ -1,0 +1,128 @@
+"""The text of a recipe: values with their lines, so that a complaint names the key, the line and the cure."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from tellapart.errors import TellapartError
+from tellapart.registry import Config, suggest
+
+C = TypeVar("C", bound=Config)
+Keys = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RecipeText:
+    """A recipe's file and the changes made to it on the command line."""
+
+    path: Path
+    text: str
+    changes: Mapping[Keys, Any]
+
+    @classmethod
+    def read(cls, path: Path, *, changes: Sequence[str]) -> RecipeText:
+        """Read the file; understand `section.key=value`."""
+        try:
+            text = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise TellapartError(
+                f"{path}: cannot be read ({error})", hint="a recipe is a TOML file in UTF-8"
+            ) from error
+        return cls(path, text, dict(_change(change) for change in changes))
+
+    def values(self) -> dict[str, Any]:
+        """All values, changes applied."""
+        try:
+            values = tomllib.loads(self.text)
+        except tomllib.TOMLDecodeError as error:
+            raise TellapartError(
+                f"{self.path}: not TOML: {error}", hint="strings need quotes, sections [brackets]"
+            ) from error
+        for keys, value in self.changes.items():
+            table = values
+            for key in keys[:-1]:
+                table = table.setdefault(key, {})
+                if not isinstance(table, dict):
+                    raise TellapartError(
+                        f"--set {'.'.join(keys)}: {key!r} is not a section",
+                        hint="see 'tellapart recipe schema'",
+                    )
+            table[keys[-1]] = value
+        return values
+
+    def validate(self, config: type[C], raw: Mapping[str, Any], *, at: Keys) -> C:
+        """The checked configuration, or an error about the first value that is wrong."""
+        try:
+            return config.model_validate(raw)
+        except ValidationError as error:
+            first = error.errors()[0]
+            keys = (*at, *(str(key) for key in first["loc"]))
+            if first["type"] == "extra_forbidden":
+                known = _fields(config, first["loc"][:-1])
+                raise self.error(keys, f"unknown key {keys[-1]!r}", hint=suggest(keys[-1], known)) from error
+            got = f", got {first['input']!r}" if first["type"] != "missing" else ""
+            problem = f"{'.'.join(keys)}: {first['msg'].lower()}{got}"
+            raise self.error(
+                keys, problem, hint="'tellapart recipe schema' lists every key and its type"
+            ) from error
+
+    def error(self, keys: Keys, problem: str, *, hint: str) -> TellapartError:
+        """A complaint about a value, with the place that set it."""
+        name = ".".join(keys)
+        if any(changed[: len(keys)] == keys for changed in self.changes):
+            return TellapartError(f"--set {name}: {problem}", hint=hint)
+        line = self.line_of(keys)
+        where = f"{self.path}:{line}" if line else f"{self.path}"
+        return TellapartError(f"{where}: {name}: {problem}", hint=hint)
+
+    def line_of(self, keys: Keys) -> int | None:
+        """The line that sets a key, or else opens its section; None where neither is written."""
+        section: Keys = ()
+        best = None
+        for number, line in enumerate(self.text.splitlines(), start=1):
+            if header := re.match(r"\s*\[\[?\s*([^\]]+?)\s*\]", line):
+                section = _split(header.group(1))
+                written = section
+            elif setting := re.match(r"\s*([\w.\"'-]+)\s*=", line):
+                written = (*section, *_split(setting.group(1)))
+            else:
+                continue
+            if written == keys:
+                return number
+            if written == keys[: len(written)]:
+                best = number
+        return best
+
+
+def _split(dotted: str) -> Keys:
+    return tuple(key.strip().strip("\"'") for key in dotted.split("."))
+
+
+def _change(change: str) -> tuple[Keys, Any]:
+    name, equals, value = change.partition("=")
+    if not equals or not name.strip():
+        raise TellapartError(
+            f"--set {change}: not of the form section.key=value", hint="e.g. --set training.epochs=5"
+        )
+    try:
+        parsed = tomllib.loads(f"value = {value}")["value"]
+    except tomllib.TOMLDecodeError:
+        parsed = value  # a bare word is meant as text
+    return _split(name.strip()), parsed
+
+
+def _fields(config: type[BaseModel], keys: tuple[int | str, ...]) -> list[str]:
+    """Names of the fields at that depth of a configuration."""
+    for key in keys:
+        inner = config.model_fields[str(key)].annotation
+        if not (isinstance(inner, type) and issubclass(inner, BaseModel)):
+            return []
+        config = inner
+    return list(config.model_fields)

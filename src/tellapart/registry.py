@@ -1,0 +1,83 @@
+"""Names of exchangeable parts: what can be written in a recipe, and what each name stands for.
+
+A registry never imports the code of a part to list or check it: a `Part` holds the configuration class,
+which is light, and the *address* of its builder, which may import torch. Other packages add parts through
+the entry-point groups `tellapart.captioners`, `tellapart.objectives`, `tellapart.encoders` and so on; each
+entry point names a `Part`.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from tellapart.errors import TellapartError, UnknownName
+
+
+class Config(BaseModel):
+    """Settings of one part. Frozen, and an unknown key is an error."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What a registered name points to."""
+
+    name: str
+    summary: str
+    config: type[Config]
+    build: str  # "package.module:function", imported only when the part is used
+    paper: str = ""
+
+    def builder(self) -> Callable[..., Any]:
+        """Import the function that makes the part from its configuration."""
+        module, _, attribute = self.build.partition(":")
+        function: Callable[..., Any] = getattr(import_module(module), attribute)
+        return function
+
+
+class Registry:
+    """The parts of one kind, by name."""
+
+    def __init__(self, kind: str, parts: Iterable[Part], *, group: str) -> None:
+        self.kind = kind
+        self.group = group
+        self._own = {part.name: part for part in parts}
+
+    @cached_property
+    def _all(self) -> dict[str, Part]:
+        found = dict(self._own)
+        for point in entry_points(group=self.group):
+            if point.name in found:
+                raise TellapartError(
+                    f"two packages offer a {self.kind} called {point.name!r}; one of them is {point.value!r}",
+                    hint="uninstall one of the two packages",
+                )
+            found[point.name] = point.load()
+        return found
+
+    def names(self) -> Sequence[str]:
+        """Every name, in alphabetical order."""
+        return sorted(self._all)
+
+    def get(self, name: str) -> Part:
+        """The part of that name, or an error that lists the names there are."""
+        if name not in self._all:
+            raise UnknownName(f"no {self.kind} is called {name!r}", hint=suggest(name, self.names()))
+        return self._all[name]
+
+
+def suggest(word: str, known: Sequence[str]) -> str:
+    """A hint for a mistyped word: the nearest right spelling, or all there are."""
+    close = difflib.get_close_matches(word, known, n=1, cutoff=0.6)
+    if close:
+        return f"did you mean {close[0]!r}?"
+    return f"there are: {', '.join(known)}" if known else "there are none"

@@ -1,0 +1,72 @@
+"""Files that are either whole or not there, and the one folder for what can be made again."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from platformdirs import user_cache_path
+
+
+def cache_folder() -> Path:
+    """Where features and exported encoders are kept: TELLAPART_CACHE, or the user's cache folder."""
+    chosen = os.environ.get("TELLAPART_CACHE")
+    return Path(chosen) if chosen else user_cache_path("tellapart")
+
+
+@contextmanager
+def new_file(path: Path) -> Iterator[Path]:
+    """A temporary path beside `path` that takes its place when the block ends without an error."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = _beside(path, "part")
+    temporary.touch(exist_ok=False)
+    try:
+        yield temporary
+        _flush(temporary)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def new_folder(path: Path) -> Iterator[Path]:
+    """A temporary folder beside `path` that replaces it when the block ends without an error."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = _beside(path, "part")
+    temporary.mkdir()
+    try:
+        yield temporary
+        for file in temporary.rglob("*"):
+            if file.is_file():
+                _flush(file)
+        if path.exists():
+            # A rename cannot replace a folder that holds files: the old one steps aside first.
+            aside = _beside(path, "old")
+            path.rename(aside)
+            temporary.rename(path)
+            shutil.rmtree(aside)
+        else:
+            temporary.rename(path)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a whole text file, or leave what was there."""
+    with new_file(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def _beside(path: Path, ending: str) -> Path:
+    # Not by `tempfile`, whose files only their owner may read: the umask that would tell what to change that
+    # to can be asked for only by changing it, for all threads at once.
+    return path.parent / f".{path.name}.{secrets.token_hex(8)}.{ending}"
+
+
+def _flush(file: Path) -> None:
+    with file.open("rb") as handle:
+        os.fsync(handle.fileno())

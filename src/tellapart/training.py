@@ -1,0 +1,241 @@
+"""The training loop, in the order in which it happens.
+
+Everything random in a step is a function of the seed and the step's number, and everything else is in the
+checkpoint; so a run that was stopped and resumed equals one that never stopped, to the last bit.
+"""
+
+from __future__ import annotations
+
+import math
+import signal
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import FrameType
+
+import torch
+from torch import nn
+
+from tellapart.captioners.folder import CaptionerSettings, SavedCaptioner, build_captioner, save_captioner
+from tellapart.checkpoint import load_checkpoint, save_checkpoint
+from tellapart.corpus import Corpus, Watch, build_corpus, build_vocabulary, read_examples, split_of
+from tellapart.errors import TellapartError
+from tellapart.fit import Fit, measure_fit
+from tellapart.objectives.parts import OBJECTIVES
+from tellapart.recipe import OptimiserConfig, Recipe
+from tellapart.run import Run
+from tellapart.types import AnyCaptioner, Batch, Context, Loss, Objective
+from tellapart.vision.encoder import PARTS
+from tellapart.vision.parts import load_encoder
+
+
+class Step(nn.Module):
+    """Captioner and objective as one module, so that whatever wraps training sees a single forward."""
+
+    def __init__(self, captioner: AnyCaptioner, objective: Objective) -> None:
+        super().__init__()
+        self.captioner = captioner
+        self.objective = objective
+
+    def forward(self, batch: Batch, context: Context) -> Loss:
+        """The loss of one batch."""
+        return self.objective(self.captioner, batch, context)
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """All that training needs, checked and loaded."""
+
+    saved: SavedCaptioner
+    train_set: Corpus
+    val_set: Corpus
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What happened in a step, for whoever watches."""
+
+    step: int
+    steps: int
+    loss: float
+    parts: Mapping[str, float]
+    tokens_per_second: float
+    validation: Fit | None
+    is_best: bool
+    interrupted: bool
+
+
+def prepare(recipe: Recipe, *, watch: Watch) -> Ready:
+    """Read the data, see every picture, build an untrained captioner."""
+    examples = read_examples(recipe.data, seed=recipe.seed)
+    train_examples, val_examples = split_of(examples, "train"), split_of(examples, "val")
+    rules = recipe.data.rules()
+    vocabulary = build_vocabulary(train_examples, rules)
+    encoder = load_encoder(recipe.encoder.name)
+    name, config = recipe.part("captioner")
+    torch.manual_seed(recipe.seed)
+    captioner = build_captioner(name, config, vocabulary=vocabulary, shapes=encoder.shapes)
+    parts = [part for part in PARTS if part in captioner.needs]
+    both = build_corpus(
+        [*train_examples, *val_examples],
+        vocabulary=vocabulary,
+        rules=rules,
+        encoder=encoder,
+        parts=parts,
+        watch=watch,
+    )
+    settings = CaptionerSettings(
+        captioner={"name": name, **config.model_dump()},
+        encoder=recipe.encoder.name,
+        encoder_identity=encoder.identity,
+        shapes=dict(encoder.shapes),
+        text=rules,
+        width=recipe.decoding.width,
+        max_words=recipe.decoding.max_words,
+        vocabulary=vocabulary.fingerprint,
+    )
+    count = len(train_examples)
+    return Ready(
+        SavedCaptioner(captioner, settings), both.rows(0, count), both.rows(count, len(both.examples))
+    )
+
+
+def train(recipe: Recipe, run: Run, ready: Ready) -> Iterator[Report]:
+    """Train until the epochs are over or validation no longer improves; the run folder keeps the best."""
+    torch.use_deterministic_algorithms(True)
+    # Filling fresh memory guards against bugs that the tests look for, at a price in every step.
+    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
+    captioner = ready.saved.captioner
+    name, config = recipe.part("objective")
+    step = Step(captioner, OBJECTIVES.get(name).builder()(config))
+    optimiser = build_optimiser(recipe.optimiser, captioner)
+    progress = load_checkpoint(run, ready.saved, optimiser)
+    steps, every = count_steps(recipe, ready.train_set)
+    with interruptible() as asked_to_stop:
+        for batch in batches_from(progress.step, steps, recipe, ready.train_set):
+            if 0 < recipe.training.patience <= progress.worse:
+                break
+            started = time.perf_counter()
+            loss = take_step(step.train(), optimiser, batch, recipe, number=progress.step, steps=steps)
+            speed = int(batch.mask[:, :, 1:].sum()) / (time.perf_counter() - started)
+            progress.step += 1
+            validation, is_best = None, False
+            if progress.step % every == 0 or progress.step == steps:
+                validation = measure_fit(
+                    captioner, ready.val_set, images_per_batch=recipe.training.images_per_batch
+                )
+                is_best = progress.note(validation, recipe.training.stop_metric)
+                if is_best:
+                    save_captioner(run.captioner, ready.saved, dtype=torch.float16)
+            report = Report(
+                progress.step,
+                steps,
+                loss.total.item(),
+                loss.parts,
+                speed,
+                validation,
+                is_best,
+                asked_to_stop.is_set(),
+            )
+            log(run, report, every=recipe.training.log_every)
+            if validation or report.interrupted:
+                save_checkpoint(run, progress, ready.saved, optimiser)
+            yield report
+            if report.interrupted:
+                return
+
+
+def count_steps(recipe: Recipe, corpus: Corpus) -> tuple[int, int]:
+    """Steps of the whole training, and between two validations."""
+    plan = corpus.plan(images_per_batch=recipe.training.images_per_batch, seed=recipe.seed, epoch=0)
+    return len(plan) * recipe.training.epochs, recipe.training.evaluate_every or len(plan)
+
+
+def batches_from(first: int, last: int, recipe: Recipe, corpus: Corpus) -> Iterator[Batch]:
+    """The batches of these steps; which they are depends on nothing but the seed and the step."""
+    plan: list[list[int]] = []
+    size, seed = recipe.training.images_per_batch, recipe.seed
+    per_epoch = len(corpus.plan(images_per_batch=size, seed=seed, epoch=0))
+    for number in range(first, last):
+        epoch, place = divmod(number, per_epoch)
+        if not plan or place == 0:
+            plan = corpus.plan(images_per_batch=size, seed=seed, epoch=epoch)
+        yield corpus.batch(
+            plan[place], captions_per_image=recipe.training.captions_per_image, seed=seed, epoch=epoch
+        )
+
+
+def take_step(
+    step: Step, optimiser: torch.optim.Optimizer, batch: Batch, recipe: Recipe, *, number: int, steps: int
+) -> Loss:
+    """One update of the weights."""
+    seed = recipe.seed * 1_000_003 + number
+    torch.manual_seed(seed)  # dropout draws from the global generator
+    for group in optimiser.param_groups:
+        group["lr"] = learning_rate(recipe.optimiser, number, steps)
+    loss: Loss = step(batch, Context(number, torch.Generator().manual_seed(seed)))
+    optimiser.zero_grad()
+    loss.total.backward()  # type: ignore[no-untyped-call]
+    limit = recipe.optimiser.clip_norm or math.inf
+    norm = nn.utils.clip_grad_norm_(step.captioner.parameters(), limit)
+    if not (math.isfinite(loss.total.item()) and math.isfinite(norm.item())):
+        raise TellapartError(
+            f"step {number + 1}: the loss is {loss.total.item()} and its gradient's norm {norm.item()}; "
+            f"images of the batch: {', '.join(batch.image_ids)}",
+            hint="lower optimiser.learning_rate, or resume from the last checkpoint with other data",
+        )
+    optimiser.step()
+    return loss
+
+
+def learning_rate(config: OptimiserConfig, number: int, steps: int) -> float:
+    """Linear warm-up, then constant or down to 0 along half a cosine."""
+    if number < config.warmup_steps:
+        return config.learning_rate * (number + 1) / config.warmup_steps
+    if config.decay == "constant":
+        return config.learning_rate
+    done = (number - config.warmup_steps) / max(1, steps - config.warmup_steps)
+    return config.learning_rate * 0.5 * (1 + math.cos(math.pi * done))
+
+
+def build_optimiser(config: OptimiserConfig, captioner: AnyCaptioner) -> torch.optim.Optimizer:
+    """The optimiser a recipe names."""
+    weights = [parameter for parameter in captioner.parameters() if parameter.requires_grad]
+    rate, decay = config.learning_rate, config.weight_decay
+    if config.name == "sgd":
+        return torch.optim.SGD(weights, lr=rate, weight_decay=decay, momentum=config.momentum)
+    kind = torch.optim.AdamW if config.name == "adamw" else torch.optim.Adam
+    return kind(weights, lr=rate, weight_decay=decay, betas=(config.momentum, config.beta2))
+
+
+def log(run: Run, report: Report, *, every: int) -> None:
+    """Write every so many steps, and every validation, to the run's log."""
+    if report.step % every and not report.validation:
+        return
+    entry: dict[str, object] = {"step": report.step, "loss": report.loss, **report.parts}
+    entry["tokens_per_second"] = round(report.tokens_per_second)
+    if report.validation:
+        entry["validation"] = report.validation.to_json()
+        entry["is_best"] = report.is_best
+    run.log(entry)
+
+
+@contextmanager
+def interruptible() -> Iterator[threading.Event]:
+    """Within the block, Ctrl-C and a polite kill only raise a flag: the step under way is finished first."""
+    asked = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield asked  # only the main thread may handle signals
+        return
+
+    def note(number: int, frame: FrameType | None) -> None:
+        asked.set()
+
+    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield asked
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

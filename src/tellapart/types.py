@@ -1,0 +1,118 @@
+"""The few records that travel between the parts, and what a captioner is.
+
+Letters of the shapes: b images, k captions an image, t places in a caption, v words, n places in a grid,
+d features, l layers, h heads, r rows of a decoder's state.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, Self, TypeVar
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from tellapart.data.vocabulary import Vocabulary
+
+
+@dataclass(frozen=True, slots=True)
+class Vision:
+    """What the encoder saw. A part that nobody asked for has size 0."""
+
+    grid: Float[Tensor, "b n d"]
+    pooled: Float[Tensor, "b p"]
+    classes: Float[Tensor, "b c"]
+
+    def __len__(self) -> int:
+        return len(self.pooled)
+
+    def select(self, rows: Int[Tensor, " r"]) -> Vision:
+        """The images of these rows, in this order; a row may come twice."""
+        return Vision(self.grid[rows], self.pooled[rows], self.classes[rows])
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Images with their captions: each image is seen once, whatever the number of its captions."""
+
+    image_ids: tuple[str, ...]
+    vision: Vision
+    tokens: Int[Tensor, "b k t"]  # start, words, end, padding
+    mask: Bool[Tensor, "b k t"]  # true from start to end; a caption that is not there is false throughout
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """What a captioner expects after each token it was given."""
+
+    logits: Float[Tensor, "b k t v"]
+    hidden: tuple[Float[Tensor, "b k t d"], ...] = ()  # one a decoder layer
+    attention: tuple[Float[Tensor, "b k h t n"], ...] = ()  # one a decoder layer; rows sum to 1
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """Captions found by a decoder, best first, without the start sign."""
+
+    tokens: Int[Tensor, "b k t"]  # words and end sign, then padding
+    mask: Bool[Tensor, "b k t"]  # true for words and end sign
+    log_probabilities: Float[Tensor, "b k"]  # of the whole caption under the captioner, end sign included
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """What is minimised, and its parts for the log."""
+
+    total: Float[Tensor, ""]
+    parts: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What changes from step to step: the step's number and its own source of randomness."""
+
+    step: int
+    generator: torch.Generator
+
+
+class State(Protocol):
+    """What a captioner remembers of each half-written caption: its own business."""
+
+    def select(self, rows: Int[Tensor, " r"]) -> Self:
+        """The state of these rows, in this order; a row may come twice."""
+        ...
+
+
+S = TypeVar("S", bound=State)
+
+
+class Captioner(nn.Module, Generic[S]):
+    """A network that continues a caption of an image, word by word.
+
+    Objectives and decoders use nothing but these three calls, `select` of the state and the two attributes.
+    """
+
+    vocabulary: Vocabulary
+    needs: frozenset[str]  # the parts of Vision it reads: "grid", "pooled", "classes"
+
+    @abstractmethod
+    def predict(self, vision: Vision, tokens: Int[Tensor, "b k t"]) -> Prediction:
+        """Teacher forcing: what follows after each given token (start sign included)."""
+
+    @abstractmethod
+    def begin(self, vision: Vision) -> S:
+        """The state before the first token, one row an image."""
+
+    @abstractmethod
+    def step(self, token: Int[Tensor, " r"], state: S) -> tuple[Float[Tensor, "r v"], S]:
+        """Take one token a row; give the logits of the next and the state after it."""
+
+
+AnyCaptioner = Captioner[Any]  # whatever its state: those who call it only hand the state back
+Objective = Callable[[AnyCaptioner, Batch, Context], Loss]
+TokenLoss = Callable[
+    [Float[Tensor, "b k t v"], Int[Tensor, "b k t"], Bool[Tensor, "b k t"]], Float[Tensor, "b k t"]
+]

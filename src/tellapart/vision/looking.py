@@ -1,0 +1,133 @@
+"""From files to features: read, hash, decode and encode on all cores, in order, in constant memory."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Float32
+
+from tellapart.data.images import decode, read_bytes
+from tellapart.errors import TellapartError
+from tellapart.vision.cache import FeatureCache, digest_of
+from tellapart.vision.encoder import Encoder, Features
+
+AHEAD = 4  # tasks a thread that wait while others run
+WRITE_EVERY = 64  # pictures a transaction: what a kill can cost at the most
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One picture's features (a batch of one)."""
+
+    path: Path
+    digest: bytes
+    features: Features
+
+
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    """Ready to be encoded."""
+
+    path: Path
+    digest: bytes
+    pixels: Float32[np.ndarray, "3 h w"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Fresh:
+    """Seen for the first time, not yet in the cache."""
+
+    seen: Seen
+
+
+_Outcome = Seen | _Fresh | TellapartError
+
+
+def look(
+    paths: Iterable[Path | TellapartError],
+    encoder: Encoder,
+    *,
+    parts: Sequence[str],
+    cache: FeatureCache | None,
+) -> Iterator[Seen | TellapartError]:
+    """What the encoder sees in each file, in the files' order; a bad file gives its error in its place."""
+    unwritten: dict[bytes, Features] = {}
+    try:
+        for outcome in _in_parallel(paths, encoder, parts, cache):
+            if isinstance(outcome, _Fresh):
+                unwritten[outcome.seen.digest] = outcome.seen.features
+                yield outcome.seen
+            else:
+                yield outcome
+            if len(unwritten) >= WRITE_EVERY:
+                _write(cache, unwritten, parts)
+    finally:
+        _write(cache, unwritten, parts)
+
+
+def _in_parallel(
+    paths: Iterable[Path | TellapartError],
+    encoder: Encoder,
+    parts: Sequence[str],
+    cache: FeatureCache | None,
+) -> Iterator[_Outcome]:
+    source = iter(paths)
+    running: deque[Future[list[_Outcome]]] = deque()
+    with ThreadPoolExecutor(encoder.threads) as pool:
+        try:
+            while True:
+                for _ in range(encoder.threads * AHEAD - len(running)):
+                    if group := list(islice(source, encoder.batch_size)):
+                        running.append(pool.submit(_look_at, group, encoder, parts, cache))
+                if not running:
+                    return
+                yield from running.popleft().result()
+        finally:
+            for future in running:
+                future.cancel()
+
+
+def _write(cache: FeatureCache | None, unwritten: dict[bytes, Features], parts: Sequence[str]) -> None:
+    if cache is not None and unwritten:
+        cache.write(unwritten, parts)
+    unwritten.clear()
+
+
+def _look_at(
+    group: Sequence[Path | TellapartError],
+    encoder: Encoder,
+    parts: Sequence[str],
+    cache: FeatureCache | None,
+) -> list[_Outcome]:
+    opened = [_open(path, encoder, parts, cache) for path in group]
+    waiting = [picture for picture in opened if isinstance(picture, _Opened)]
+    if waiting:
+        features = encoder.encode(np.stack([picture.pixels for picture in waiting])).only(parts)
+        rows = iter(range(len(waiting)))
+    return [
+        _Fresh(Seen(picture.path, picture.digest, features.row(next(rows))))
+        if isinstance(picture, _Opened)
+        else picture
+        for picture in opened
+    ]
+
+
+def _open(
+    path: Path | TellapartError, encoder: Encoder, parts: Sequence[str], cache: FeatureCache | None
+) -> Seen | TellapartError | _Opened:
+    if isinstance(path, TellapartError):
+        return path
+    try:
+        data = read_bytes(path)
+        digest = digest_of(data)
+        if cache is not None and cache.holds(digest, parts):
+            return Seen(path, digest, cache.read([digest], parts))
+        return _Opened(path, digest, encoder.prepare(decode(data, name=str(path), at_least=encoder.size)))
+    except TellapartError as error:
+        return error

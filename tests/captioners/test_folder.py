@@ -1,0 +1,77 @@
+"""A captioner's folder: whole or refused."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from safetensors.torch import load_file, save_file
+
+from tellapart.captioners.folder import load_captioner, save_captioner
+from tellapart.errors import TellapartError
+
+
+def cut_weights(folder: Path) -> None:
+    file = folder / "model.safetensors"
+    file.write_bytes(file.read_bytes()[:-100])
+
+
+def other_words(folder: Path) -> None:
+    file = folder / "vocabulary.json"
+    content = json.loads(file.read_text(encoding="utf-8"))
+    content["words"][0] = "another"
+    file.write_text(json.dumps(content), encoding="utf-8")
+
+
+def other_weights(folder: Path) -> None:
+    weights = load_file(folder / "model.safetensors")
+    weights["output.weight"] = weights["output.weight"][:-1].contiguous()
+    save_file(weights, folder / "model.safetensors")
+
+
+def future_format(folder: Path) -> None:
+    content = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    (folder / "config.json").write_text(json.dumps(content | {"format": 99}), encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (cut_weights, "half-written or damaged"),
+        (other_words, "not the vocabulary that this captioner was trained with"),
+        (other_weights, "not of this captioner"),
+        (future_format, "format 99"),
+        (lambda folder: (folder / "model.safetensors").unlink(), "model.safetensors"),
+        (lambda folder: (folder / "vocabulary.json").unlink(), "vocabulary.json"),
+        (lambda folder: (folder / "config.json").unlink(), "config.json"),
+        (lambda folder: (folder / "config.json").write_text("{"), "not the settings of a captioner"),
+        (lambda folder: (folder / "config.json").write_text("{}"), "not the settings of a captioner"),
+        (shutil.rmtree, "no captioner folder here"),
+    ],
+)
+def test_what_is_damaged_is_refused_by_name(
+    damage: Callable[[Path], object], said: str, tiny_captioner: Path, tmp_path: Path
+) -> None:
+    folder = Path(shutil.copytree(tiny_captioner, tmp_path / "copy"))
+    damage(folder)
+    with pytest.raises(TellapartError) as caught:
+        load_captioner(folder)
+    assert said in caught.value.problem
+    assert str(folder) in caught.value.problem
+    assert caught.value.hint
+
+
+def test_saving_replaces_the_whole_folder(tiny_captioner: Path, tmp_path: Path) -> None:
+    import torch
+
+    saved = load_captioner(tiny_captioner)
+    target = tmp_path / "kept"
+    target.mkdir()
+    (target / "rubbish").touch()
+    save_captioner(target, saved, dtype=torch.float16, card="# Card\n")
+    names = sorted(file.name for file in target.iterdir())
+    assert names == ["card.md", "config.json", "model.safetensors", "vocabulary.json"]
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["kept"]

@@ -1,0 +1,98 @@
+"""What several tests share: a cache of their own, tiny captioners, drawn pictures, the command line."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+# Tiny tensors gain nothing from a second core, and two threads that share one lose much.
+os.environ["OMP_NUM_THREADS"] = "1"
+
+import pytest
+import torch
+
+from tellapart.captioners.folder import CaptionerSettings, SavedCaptioner, build_captioner, save_captioner
+from tellapart.captioners.parts import MRNNConfig
+from tellapart.data.shapes.dataset import write_shapes
+from tellapart.data.text import PRESETS
+from tellapart.data.vocabulary import Vocabulary
+from tellapart.vision.patches import Patches
+
+
+@pytest.fixture(scope="session")
+def real_data() -> Path:
+    """The folder of real photographs and captions; once it is named, a missing file fails a test."""
+    folder = os.environ.get("TELLAPART_DATA")
+    if not folder:
+        pytest.skip("TELLAPART_DATA is not set: no real photographs to test on")
+    return Path(folder)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Tests never touch the user's cache; encoders are exported once a session."""
+    folder = tmp_path_factory.mktemp("cache")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TELLAPART_CACHE", str(folder))
+        yield folder
+
+
+@pytest.fixture(scope="session")
+def scenes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of 60 drawn scenes: images/ and captions.jsonl."""
+    return write_shapes(tmp_path_factory.mktemp("drawn") / "shapes", count=60, seed=3)
+
+
+@pytest.fixture(scope="session")
+def tiny_captioner(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a small untrained m-RNN that looks at raw pixels: says nonsense, but at once."""
+    vocabulary = Vocabulary(
+        ("a", "red", "blue", "circle", "square", "on", "the", "left", "right", "photo", "of")
+    )
+    encoder = Patches()
+    config = MRNNConfig(embedding_one=8, embedding_two=12, multimodal=16)
+    torch.manual_seed(0)
+    captioner = build_captioner("mrnn", config, vocabulary=vocabulary, shapes=encoder.shapes)
+    settings = CaptionerSettings(
+        captioner={"name": "mrnn", **config.model_dump()},
+        encoder="patches",
+        encoder_identity=encoder.identity,
+        shapes=dict(encoder.shapes),
+        text=PRESETS["mrnn"],
+        width=3,
+        max_words=8,
+        vocabulary=vocabulary.fingerprint,
+    )
+    folder = tmp_path_factory.mktemp("captioners") / "tiny"
+    save_captioner(folder, SavedCaptioner(captioner, settings), dtype=torch.float16)
+    return folder
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a command left behind."""
+
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def tellapart(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Callable[..., Outcome]:
+    """Run the command line in this process, as a shell would."""
+    from tellapart.cli import main
+
+    def run(*arguments: str | Path) -> Outcome:
+        monkeypatch.setattr(sys, "argv", ["tellapart", *map(str, arguments)])
+        capfd.readouterr()
+        code = 0
+        try:
+            main()
+        except SystemExit as ended:
+            code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+        return Outcome(code, *capfd.readouterr())
+
+    return run

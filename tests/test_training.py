@@ -1,0 +1,286 @@
+"""Training: resumed equals uninterrupted to the last bit, nothing is lost, and trouble is named."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from tellapart.captioners.folder import load_captioner
+from tellapart.errors import TellapartError
+from tellapart.recipe import OptimiserConfig, Recipe, load_recipe
+from tellapart.run import Run, resume_run, start_run
+from tellapart.training import Ready, Report, batches_from, learning_rate, prepare, take_step, train
+
+SMALL = (
+    "data.scenes=60",
+    "captioner.embedding_one=8",
+    "captioner.embedding_two=8",
+    "captioner.multimodal=8",
+    "captioner.dropout=0.3",
+    "optimiser.learning_rate=0.02",
+    "training.epochs=4",
+    "training.images_per_batch=8",
+    "training.evaluate_every=5",
+    "training.log_every=1",
+    "training.patience=0",
+)
+
+
+def recipe(*changes: str) -> Recipe:
+    return load_recipe("mrnn-shapes", changes=[*SMALL, *changes])
+
+
+def ready(some: Recipe) -> Ready:
+    return prepare(some, watch=lambda done, total: None)
+
+
+def state_of(path: Path) -> dict[str, Any]:
+    state: dict[str, Any] = torch.load(path, weights_only=True)
+    return state
+
+
+def assert_same(left: object, right: object) -> None:
+    """Equal to the last bit, whatever the nesting."""
+    if isinstance(left, torch.Tensor):
+        assert isinstance(right, torch.Tensor)
+        assert torch.equal(left, right)
+    elif isinstance(left, dict):
+        assert isinstance(right, dict)
+        assert left.keys() == right.keys()
+        for key in left:
+            assert_same(left[key], right[key])
+    elif isinstance(left, list):
+        assert isinstance(right, list)
+        for one, other in zip(left, right, strict=True):
+            assert_same(one, other)
+    else:
+        assert left == right
+
+
+def log_of(run: Run) -> list[dict[str, Any]]:
+    entries = run.entries()
+    for entry in entries:
+        del entry["tokens_per_second"]
+    return entries
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    some = recipe()
+    run = start_run(tmp_path_factory.mktemp("runs") / "whole", some.to_toml())
+    for _ in train(some, run, ready(some)):
+        pass
+    return run
+
+
+def test_the_loss_falls_and_the_best_captioner_is_kept(uninterrupted: Run) -> None:
+    losses = [entry["loss"] for entry in uninterrupted.entries()]
+    assert sum(losses[-5:]) < 0.8 * sum(losses[:5])
+    validations = [entry for entry in uninterrupted.entries() if "validation" in entry]
+    assert [entry["step"] for entry in validations] == [5, 10, 15, 20, 24]
+    assert validations[-1]["is_best"]
+    load_captioner(uninterrupted.captioner)
+
+
+@pytest.mark.parametrize("stop_after", [3, 5, 13])
+def test_resumed_equals_uninterrupted_to_the_last_bit(
+    stop_after: int, uninterrupted: Run, tmp_path: Path
+) -> None:
+    some = recipe()
+    run = start_run(tmp_path / "run", some.to_toml())
+    steps = train(some, run, ready(some))
+    for report in steps:
+        if report.step == stop_after:
+            os.kill(os.getpid(), signal.SIGINT)  # handled as Ctrl-C: the next step is finished and saved
+    assert report.interrupted
+    assert run.latest_checkpoint() == run.checkpoint(stop_after + 1)
+    resumed = resume_run(tmp_path / "run", some.to_toml())
+    reports = list(train(some, resumed, ready(some)))
+    assert reports[0].step == stop_after + 2
+    last = uninterrupted.latest_checkpoint()
+    assert last is not None
+    assert_same(state_of(resumed.checkpoint(24)), state_of(last))
+    assert log_of(resumed) == log_of(uninterrupted)
+    best, expected = (run.captioner / "model.safetensors" for run in (resumed, uninterrupted))
+    assert best.read_bytes() == expected.read_bytes()
+
+
+def test_a_killed_run_goes_on_from_its_last_checkpoint(uninterrupted: Run, tmp_path: Path) -> None:
+    changes = [word for change in SMALL for word in ("--set", change)]
+    command = [
+        sys.executable,
+        "-m",
+        "tellapart",
+        "train",
+        "mrnn-shapes",
+        "--out",
+        str(tmp_path / "run"),
+        *changes,
+    ]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    run = Run(tmp_path / "run")
+    deadline = time.monotonic() + 120
+    while run.latest_checkpoint() is None and time.monotonic() < deadline:
+        time.sleep(0.005)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert run.latest_checkpoint() is not None
+    subprocess.run([*command, "--resume"], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    last = uninterrupted.latest_checkpoint()
+    assert last is not None
+    assert_same(state_of(run.checkpoint(24)), state_of(last))
+    assert log_of(run) == log_of(uninterrupted)
+
+
+def test_training_stops_when_validation_no_longer_improves(tmp_path: Path) -> None:
+    some = recipe("optimiser.learning_rate=1e-30", "training.patience=2", "training.stop_metric=accuracy")
+    run = start_run(tmp_path / "run", some.to_toml())
+    reports = list(train(some, run, ready(some)))
+    assert reports[-1].step == 15  # best at 5, worse at 10 and 15
+    assert [report.step for report in reports if report.is_best] == [5]
+
+
+def test_accuracy_counts_upwards_and_perplexity_downwards(uninterrupted: Run) -> None:
+    some = [entry["validation"] for entry in uninterrupted.entries() if "validation" in entry]
+    assert all(fit["perplexity"] == pytest.approx(math.exp(fit["loss"])) for fit in some)
+    assert some[-1]["accuracy"] > some[0]["accuracy"]
+
+
+def test_a_loss_that_is_not_a_number_names_step_and_images(tmp_path: Path) -> None:
+    some = recipe()
+    prepared = ready(some)
+    with torch.no_grad():
+        prepared.saved.captioner.get_parameter("output.bias")[0] = torch.nan
+    run = start_run(tmp_path / "run", some.to_toml())
+    with pytest.raises(TellapartError) as caught:
+        list(train(some, run, prepared))
+    assert caught.value.problem.startswith("step 1: the loss is nan")
+    first = next(batches_from(0, 1, some, prepared.train_set))
+    assert all(image_id in caught.value.problem for image_id in first.image_ids)
+
+
+def test_a_gradient_without_end_stops_training_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    some = recipe("optimiser.clip_norm=0")
+    prepared = ready(some)
+    weight = prepared.saved.captioner.get_parameter("output.weight")
+    weight.register_hook(lambda gradient: gradient * torch.inf)  # type: ignore[no-untyped-call]
+    from tellapart.objectives.likelihood import build_mle
+    from tellapart.objectives.parts import MLEConfig
+    from tellapart.training import Step, build_optimiser
+
+    step = Step(prepared.saved.captioner, build_mle(MLEConfig()))
+    optimiser = build_optimiser(some.optimiser, prepared.saved.captioner)
+    batch = next(batches_from(0, 1, some, prepared.train_set))
+    before = weight.detach().clone()
+    with pytest.raises(TellapartError, match=r"gradient's norm (inf|nan)"):
+        take_step(step, optimiser, batch, some, number=0, steps=1)
+    assert torch.equal(weight, before)
+
+
+@pytest.mark.parametrize("name", ["adam", "adamw", "sgd"])
+def test_every_optimiser_moves_the_weights(name: str, tmp_path: Path) -> None:
+    some = recipe(f"optimiser.name={name}", "training.epochs=1", "optimiser.weight_decay=0.01")
+    prepared = ready(some)
+    before = {key: value.clone() for key, value in prepared.saved.captioner.state_dict().items()}
+    reports = list(train(some, start_run(tmp_path / "run", some.to_toml()), prepared))
+    assert len(reports) == 6
+    after = prepared.saved.captioner.state_dict()
+    assert all(not torch.equal(before[key], after[key]) for key in before)
+
+
+def test_clipping_bounds_the_step(tmp_path: Path) -> None:
+    some = recipe(
+        "optimiser.name=sgd",
+        "optimiser.momentum=0.0",
+        "optimiser.learning_rate=1.0",
+        "optimiser.warmup_steps=0",
+        "optimiser.clip_norm=0.01",
+    )
+    prepared = ready(some)
+    before = [weight.detach().clone() for weight in prepared.saved.captioner.parameters()]
+    next(iter(train(some, start_run(tmp_path / "run", some.to_toml()), prepared)))
+    moved = sum(
+        float(((new.detach() - old) ** 2).sum())
+        for new, old in zip(prepared.saved.captioner.parameters(), before, strict=True)
+    )
+    assert math.sqrt(moved) == pytest.approx(0.01, rel=1e-3)
+
+
+def test_learning_rate_by_hand() -> None:
+    config = OptimiserConfig(learning_rate=1.0, warmup_steps=4, decay="cosine")
+    rates = [learning_rate(config, number, 12) for number in range(12)]
+    assert rates[:5] == pytest.approx([0.25, 0.5, 0.75, 1.0, 1.0])
+    assert rates[8] == pytest.approx(0.5)
+    assert rates[11] == pytest.approx(0.5 * (1 + math.cos(math.pi * 7 / 8)))
+    constant = OptimiserConfig(learning_rate=0.3)
+    assert {learning_rate(constant, number, 12) for number in range(12)} == {0.3}
+
+
+def test_a_full_folder_is_not_written_into(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(TellapartError, match="something in this folder"):
+        start_run(tmp_path, "seed = 1\n")
+    assert [file.name for file in tmp_path.iterdir()] == ["notes.txt"]
+
+
+def test_resuming_with_another_recipe_is_refused_by_the_line(uninterrupted: Run) -> None:
+    with pytest.raises(TellapartError, match="seed = 7"):
+        resume_run(uninterrupted.folder, recipe("seed=7").to_toml())
+    with pytest.raises(TellapartError, match="no run to resume"):
+        resume_run(uninterrupted.folder / "nowhere", recipe().to_toml())
+
+
+def damaged_copy(uninterrupted: Run, tmp_path: Path, content: bytes) -> Run:
+    some = recipe()
+    run = start_run(tmp_path / "run", some.to_toml())
+    target = run.checkpoint(24)
+    target.parent.mkdir()
+    target.write_bytes(content)
+    return run
+
+
+def test_a_damaged_checkpoint_is_named(uninterrupted: Run, tmp_path: Path) -> None:
+    last = uninterrupted.latest_checkpoint()
+    assert last is not None
+    run = damaged_copy(uninterrupted, tmp_path, last.read_bytes()[:1000])
+    with pytest.raises(TellapartError, match="damaged checkpoint"):
+        list(train(recipe(), run, ready(recipe())))
+
+
+def test_a_checkpoint_of_another_vocabulary_is_refused(uninterrupted: Run, tmp_path: Path) -> None:
+    last = uninterrupted.latest_checkpoint()
+    assert last is not None
+    run = damaged_copy(uninterrupted, tmp_path, last.read_bytes())
+    other = recipe("data.min_count=40")
+    with pytest.raises(TellapartError, match="another vocabulary"):
+        list(train(other, run, ready(other)))
+
+
+def test_a_log_line_cut_by_a_kill_is_dropped(tmp_path: Path) -> None:
+    run = Run(tmp_path)
+    run.metrics.write_text('{"step": 1}\n{"step": 2}\n{"ste')
+    run.forget_after(1)
+    assert run.metrics.read_text() == '{"step": 1}\n'
+
+
+def test_the_run_folder_says_what_ran(uninterrupted: Run) -> None:
+    environment = json.loads((uninterrupted.folder / "environment.json").read_text())
+    assert environment["torch"].startswith("2.")
+    assert load_recipe(str(uninterrupted.recipe)) == recipe()
+
+
+def test_reports_carry_the_parts_of_the_loss(tmp_path: Path) -> None:
+    some = recipe("objective.name=mrnn-cost", "training.epochs=1")
+    first: Report = next(iter(train(some, start_run(tmp_path / "run", some.to_toml()), ready(some))))
+    assert set(first.parts) == {"bits", "l2"}
+    assert first.loss == pytest.approx(first.parts["bits"] + first.parts["l2"])
