@@ -11,6 +11,7 @@ from pathlib import Path
 # Tiny tensors gain nothing from a second core, and two threads that share one lose much.
 os.environ["OMP_NUM_THREADS"] = "1"
 
+import hypothesis
 import pytest
 import torch
 
@@ -20,6 +21,10 @@ from tellapart.data.shapes.dataset import write_shapes
 from tellapart.data.text import PRESETS
 from tellapart.data.vocabulary import Vocabulary
 from tellapart.vision.patches import Patches
+
+# Times mean nothing on a shared machine, and a submission should not fail by the luck of a draw.
+hypothesis.settings.register_profile("tellapart", deadline=None, derandomize="CI" in os.environ)
+hypothesis.settings.load_profile("tellapart")
 
 
 @pytest.fixture(scope="session")

@@ -224,3 +224,25 @@ def test_any_text_is_written_as_it_is(tmp_path_factory: pytest.TempPathFactory, 
     path = tmp_path_factory.getbasetemp() / "any.txt"
     write_text(path, text)
     assert path.read_bytes() == text.encode("utf-8")
+
+
+def test_a_folder_that_is_replaced_is_never_missing(tmp_path: Path) -> None:
+    target = tmp_path / "kept"
+    with new_folder(target) as fresh:
+        (fresh / "number").write_text("0")
+    stop, missing = Event(), Event()
+
+    def watch() -> None:
+        while not stop.is_set():
+            if not target.is_dir():
+                missing.set()
+
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(watch)
+        for number in range(1, 100):
+            with new_folder(target) as fresh:
+                (fresh / "number").write_text(str(number))
+        stop.set()
+    assert not missing.is_set()
+    assert (target / "number").read_text() == "99"
+    assert [path.name for path in tmp_path.iterdir()] == ["kept"]

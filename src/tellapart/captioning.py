@@ -99,11 +99,12 @@ class Describer:
 
     def caption(self, image: str | os.PathLike[str]) -> str:
         """The caption of one image file."""
-        for result in self.caption_each([Path(image)], self.wish()):
-            if isinstance(result, TellapartError):
-                raise result
-            return result.caption
-        raise TellapartError(f"{image}: no picture found", hint="name an image file")
+        if Path(image).is_dir():
+            raise TellapartError(f"{image} is a folder, not a picture", hint="caption_each takes folders")
+        (result,) = self.caption_each([Path(image)], self.wish())
+        if isinstance(result, TellapartError):
+            raise result
+        return result.caption
 
     def caption_each(self, paths: Iterable[Path], wish: Wish) -> Iterator[Captioned | TellapartError]:
         """Captions of files and folders, as they come; a bad file gives its error in its place."""
@@ -165,8 +166,9 @@ def load(name: str | os.PathLike[str] = "default", *, cached: bool = True) -> De
 
 def find_captioner(name: str | os.PathLike[str]) -> Path:
     """The folder of a captioner: one that ships by its name, a captioner folder, or the best of a run."""
-    shipped = Path(str(resources.files("tellapart") / "zoo" / str(name)))
-    if "/" not in str(name) and shipped.is_dir():
-        return shipped
+    # By comparing names: "." and ".." are the user's own folders.
+    for shipped in Path(str(resources.files("tellapart") / "zoo")).glob("*/"):
+        if shipped.name == str(name):
+            return shipped
     run = Run(Path(name))
     return run.captioner if run.captioner.is_dir() else run.folder

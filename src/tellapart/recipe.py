@@ -143,10 +143,15 @@ class Recipe(Config):
         lines, tables = [], []
         for key, value in self.model_dump(exclude_none=True).items():
             if isinstance(value, dict):
-                tables += ["", f"[{key}]", *(f"{name} = {json.dumps(item)}" for name, item in value.items())]
+                tables += ["", f"[{key}]", *(f"{name} = {_toml(item)}" for name, item in value.items())]
             else:
-                lines.append(f"{key} = {json.dumps(value)}")
+                lines.append(f"{key} = {_toml(value)}")
         return "\n".join([*lines, *tables, ""])
+
+
+def _toml(value: object) -> str:
+    # JSON is TOML but for two things: signs beyond 16 bits as pairs of escapes, and a bare delete sign.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def load_recipe(name: str, *, changes: Sequence[str] = ()) -> Recipe:
@@ -186,7 +191,9 @@ def _check_paths(text: RecipeText, data: DataConfig) -> None:
     if data.format == "shapes":
         return
     if not data.path:
-        raise text.error(("data",), "path is missing", hint="name the caption file, or set format = 'shapes'")
+        raise text.error(
+            ("data", "path"), "is missing", hint="name the caption file, or set format = 'shapes'"
+        )
     for key in ("path", "images"):
         value = getattr(data, key)
         if value and not data.resolve(value).exists():

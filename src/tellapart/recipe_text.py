@@ -68,7 +68,7 @@ class RecipeText:
                 known = _fields(config, first["loc"][:-1])
                 raise self.error(keys, f"unknown key {keys[-1]!r}", hint=suggest(keys[-1], known)) from error
             got = f", got {first['input']!r}" if first["type"] != "missing" else ""
-            problem = f"{'.'.join(keys)}: {first['msg'].lower()}{got}"
+            problem = first["msg"][:1].lower() + first["msg"][1:] + got
             raise self.error(
                 keys, problem, hint="'tellapart recipe schema' lists every key and its type"
             ) from error
@@ -83,7 +83,7 @@ class RecipeText:
         return TellapartError(f"{where}: {name}: {problem}", hint=hint)
 
     def line_of(self, keys: Keys) -> int | None:
-        """The line that sets a key, or else opens its section; None where neither is written."""
+        """The line that sets a key or something in it, or else opens its section; None without either."""
         section: Keys = ()
         best = None
         for number, line in enumerate(self.text.splitlines(), start=1):
@@ -94,7 +94,7 @@ class RecipeText:
                 written = (*section, *_split(setting.group(1)))
             else:
                 continue
-            if written == keys:
+            if written[: len(keys)] == keys:
                 return number
             if written == keys[: len(written)]:
                 best = number

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
@@ -24,7 +24,7 @@ from tellapart.errors import TellapartError, UnknownName
 class Config(BaseModel):
     """Settings of one part. Frozen, and an unknown key is an error."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +61,23 @@ class Registry:
                     f"two packages offer a {self.kind} called {point.name!r}; one of them is {point.value!r}",
                     hint="uninstall one of the two packages",
                 )
-            found[point.name] = point.load()
+            found[point.name] = self._load(point)
         return found
+
+    def _load(self, point: EntryPoint) -> Part:
+        try:
+            part = point.load()
+        except Exception as error:  # the code is another package's: it may raise anything
+            raise self._useless(point, f"{type(error).__name__}: {error}") from error
+        if not isinstance(part, Part) or part.name != point.name:
+            raise self._useless(point, f"it is no Part called {point.name!r}")
+        return part
+
+    def _useless(self, point: EntryPoint, why: str) -> TellapartError:
+        return TellapartError(
+            f"the {self.kind} {point.name!r} of another package cannot be used ({point.value}): {why}",
+            hint="update or uninstall that package",
+        )
 
     def names(self) -> Sequence[str]:
         """Every name, in alphabetical order."""

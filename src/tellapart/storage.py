@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import secrets
 import shutil
@@ -43,14 +44,14 @@ def new_folder(path: Path) -> Iterator[Path]:
         for file in temporary.rglob("*"):
             if file.is_file():
                 _flush(file)
-        if path.exists():
+        if not path.exists():
+            temporary.rename(path)
+        elif not _exchange(temporary, path):
             # A rename cannot replace a folder that holds files: the old one steps aside first.
             aside = _beside(path, "old")
             path.rename(aside)
             temporary.rename(path)
             shutil.rmtree(aside)
-        else:
-            temporary.rename(path)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 
@@ -65,6 +66,13 @@ def _beside(path: Path, ending: str) -> Path:
     # Not by `tempfile`, whose files only their owner may read: the umask that would tell what to change that
     # to can be asked for only by changing it, for all threads at once.
     return path.parent / f".{path.name}.{secrets.token_hex(8)}.{ending}"
+
+
+def _exchange(one: Path, other: Path) -> bool:
+    """Let two paths change places in one step, where the system can (Linux); say whether it did."""
+    rename = getattr(ctypes.CDLL(None), "renameat2", None)
+    here, exchange = -100, 2  # AT_FDCWD and RENAME_EXCHANGE
+    return rename is not None and rename(here, os.fsencode(one), here, os.fsencode(other), exchange) == 0
 
 
 def _flush(file: Path) -> None:

@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tellapart.data.text import PRESETS, TextRules, words
@@ -93,6 +93,7 @@ def test_spellings_of_one_text_give_one_word() -> None:
 
 
 def test_what_nobody_sees_is_left_out() -> None:
+    assert words("葛\U000e0100 x\ufe0fy", PRESETS["contrastive"]) == ["葛", "xy"]
     assert words("a\u00addog \u200d \ufe0f \0 \u0301 \ud83d run\u200bs", PRESETS["smile"]) == ["adog", "runs"]
 
 
@@ -105,6 +106,11 @@ def test_apostrophes_join(apostrophe: str) -> None:
     assert words(f"five o{apostrophe}clock", PRESETS["contrastive"]) == ["five", "oclock"]
 
 
+@example(text="e'\u0301", preset="mrnn", lower=True, keep_emoji=False)
+@example(text="dog\u037e", preset="smile", lower=True, keep_emoji=False)
+@example(text="a1\u00ad\u20e3", preset="smile", lower=True, keep_emoji=True)
+@example(text="a🇫\u00ad🇷", preset="smile", lower=True, keep_emoji=True)
+@example(text="a©\u00ad\ufe0f", preset="smile", lower=True, keep_emoji=True)
 @given(
     text=st.one_of(st.text(), st.text(alphabet=AWKWARD), st.text(st.characters())),
     preset=st.sampled_from(sorted(PRESETS)),

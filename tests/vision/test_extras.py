@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+from safetensors.torch import load_file, save_file
 
 from tellapart.errors import TellapartError
 from tellapart.vision.extras import build_open_clip, build_timm, build_transformers, import_extra
@@ -58,6 +60,9 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> list[object]:
 
 
 def test_a_folder_never_touches_the_network(classifier: Path, no_network: list[object]) -> None:
+    build_transformers(str(classifier))
+    torch.save(load_file(classifier / "model.safetensors"), classifier / "pytorch_model.bin")
+    (classifier / "model.safetensors").unlink()
     build_transformers(str(classifier))
     assert no_network == []
 
@@ -109,13 +114,25 @@ def test_an_unknown_architecture_is_refused(classifier: Path) -> None:
     assert "knows no NoSuchModel" in refusal(str(classifier)).problem
 
 
+def without(folder: Path, part: str) -> Path:
+    """The checkpoint after the weights whose names begin so are lost."""
+    file = folder / "model.safetensors"
+    weights = load_file(file)
+    kept = {name: weight for name, weight in weights.items() if not name.startswith(part)}
+    assert len(kept) < len(weights)
+    save_file(kept, file, {"format": "pt"})
+    return folder
+
+
 def test_a_tower_without_its_weights_is_refused(tmp_path: Path, classifier: Path) -> None:
-    save(
-        transformers.ViTModel(transformers.ViTConfig(**{**TOWER, "num_hidden_layers": 1})),
-        tmp_path / "shallow",
-    )
-    (tmp_path / "shallow" / "model.safetensors").rename(classifier / "model.safetensors")
-    assert "weights of its tower, such as " in refusal(str(classifier)).problem
+    text = {**SHAPE, "num_hidden_layers": 1, "vocab_size": 9, "bos_token_id": 1, "eos_token_id": 2}
+    config = transformers.CLIPConfig(text_config=text, vision_config=TOWER)
+    clip = save(transformers.CLIPModel(config), tmp_path / "clip")
+    before = build_transformers(str(clip)).identity
+    assert build_transformers(str(without(clip, "text_model.final"))).identity == before
+    problem = refusal(str(without(clip, "vision_model.encoder.layers.1.mlp.fc1"))).problem
+    assert "lacks 2 weights of its tower, such as vision_model.encoder.layers.1.mlp.fc1.bias" in problem
+    assert "such as classifier.bias" in refusal(str(without(classifier, "classifier"))).problem
 
 
 @pytest.mark.parametrize(

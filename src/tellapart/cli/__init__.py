@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 
 import typer
 
@@ -32,6 +33,8 @@ app.add_typer(recipe.app, name="recipe")
 
 def main() -> None:
     """Run the command line; what the user can mend is said in a line, with a hint and no traceback."""
+    # Pillow remarks on every odd field of a file; whether the picture can be read is said by us.
+    warnings.filterwarnings("ignore", module="PIL")
     try:
         app()
     except TellapartError as error:

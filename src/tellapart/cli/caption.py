@@ -5,16 +5,19 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tellapart.cli.console import complain, counting, say, stderr, tell, waiting
+from tellapart.cli.console import complain, counting, one_line, say, stderr, tell, waiting
 from tellapart.errors import TellapartError
 
 if TYPE_CHECKING:
     from tellapart.captioning import Captioned
+
+PAGE_SUFFIXES = (".html", ".htm")
 
 
 def caption(
@@ -35,7 +38,10 @@ def caption(
     ] = None,
     page: Annotated[
         Path | None,
-        typer.Option(help="Also write a web page with pictures and captions.", show_default=False),
+        typer.Option(
+            help="Also write a web page (.html) with pictures and captions.",
+            show_default=False,
+        ),
     ] = None,
     cache: Annotated[bool, typer.Option(help="Remember what the encoder saw in each picture.")] = True,
     json: Annotated[bool, typer.Option("--json", help="One JSON object a line (predictions JSONL).")] = False,
@@ -49,12 +55,13 @@ def caption(
 
         describer = load(captioner, cached=cache)
         wish = describer.wish(width=beam, keep=candidates, prefix=prefix, max_words=max_words)
-    failures: list[TellapartError] = []
+    failed = False
 
     def shown() -> Iterator[Captioned]:
+        nonlocal failed
         for result in _with_bar(describer.caption_each(paths, wish)):
             if isinstance(result, TellapartError):
-                failures.append(result)
+                failed = True
                 complain(result)
                 continue
             if json:
@@ -67,16 +74,25 @@ def caption(
         for _ in shown():
             pass
     else:
-        from tellapart.report.gallery import write_gallery
-
-        write_gallery(page, shown(), title="Captions", model=describer.name)
-        stderr.print(f"page: {page}")
-    if failures:
+        _write_page(page, shown(), model=describer.name)
+    if failed:
         raise typer.Exit(1)
 
 
+def _write_page(page: Path, results: Iterator[Captioned], *, model: str) -> None:
+    """Write the page; without a single caption there is none, and what stood there stays."""
+    from tellapart.report.gallery import write_gallery
+
+    if page.suffix.lower() not in PAGE_SUFFIXES:  # `--page *.jpg` would replace a photograph by a page
+        raise TellapartError(f"--page {page}: not the name of a page", hint="let it end in .html")
+    first = next(results, None)
+    if first is not None:
+        write_gallery(page, chain([first], results), title="Captions", model=model)
+        stderr.print(f"page: {page}")
+
+
 def _print(result: Captioned) -> None:
-    tell(f"{result.image}: {result.caption}")
+    tell(f"{one_line(str(result.image))}: {result.caption}")
     for candidate in result.candidates[1:]:
         tell(f"    {candidate.caption}")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,24 +21,36 @@ from rich.text import Text
 
 from tellapart.errors import TellapartError
 
+_BREAKS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+
 stderr = Console(stderr=True, soft_wrap=True, highlight=False, markup=False)
 
 
 def complain(error: TellapartError) -> None:
     """One line with the problem, one with the hint."""
-    stderr.print(Text.assemble(("error: ", "bold red"), error.problem))
-    stderr.print(Text.assemble(("  hint: ", "bold"), error.hint))
+    stderr.print(Text.assemble(("error: ", "bold red"), one_line(error.problem)))
+    stderr.print(Text.assemble(("  hint: ", "bold"), one_line(error.hint)))
+
+
+def one_line(text: str) -> str:
+    """The text with line breaks and control signs spelt out: a file's name may hold any of them."""
+    return _BREAKS.sub(lambda sign: sign.group().encode("unicode_escape").decode("ascii"), text)
 
 
 def say(value: object) -> None:
     """A result as JSON on stdout, at once."""
-    sys.stdout.write(json.dumps(value, ensure_ascii=False) + "\n")
-    sys.stdout.flush()
+    text = json.dumps(value, ensure_ascii=False)
+    try:
+        text.encode(sys.stdout.encoding)
+    except UnicodeEncodeError:  # the name of a file need not be text, nor stdout UTF-8
+        text = json.dumps(value)
+    tell(text)
 
 
 def tell(line: str) -> None:
     """A result for people on stdout, at once."""
-    sys.stdout.write(line + "\n")
+    encoding = sys.stdout.encoding
+    sys.stdout.write(line.encode(encoding, "backslashreplace").decode(encoding) + "\n")
     sys.stdout.flush()
 
 
@@ -59,7 +72,8 @@ def counting(what: str) -> Iterator[Callable[[int, int], None]]:
         TextColumn("{task.fields[rate]}"),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=stderr, transient=True) as bar:
+    # Without a screen there is nothing to draw on: rich would leave an empty line among the complaints.
+    with Progress(*columns, console=stderr, transient=True, disable=not stderr.is_terminal) as bar:
         task = bar.add_task(what, total=None, rate="")
 
         def watch(done: int, total: int) -> None:

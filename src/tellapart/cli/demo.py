@@ -24,12 +24,13 @@ def demo(
         typer.Argument(help="Pictures of one's own.", show_default="photographs of scikit-image and -learn"),
     ] = None,
     page: Annotated[Path, typer.Option(help="The web page to write.")] = Path("demo/index.html"),
+    json: Annotated[bool, typer.Option("--json", help="One JSON object a line (predictions JSONL).")] = False,
 ) -> None:
     """Caption a few real photographs and write a page with pictures and captions.
 
     Example: tellapart demo my_photos/
     """
-    caption(images or photographs(), page=page)
+    caption(images or photographs(), page=page, json=json)
 
 
 def photographs() -> list[Path]:

@@ -54,14 +54,14 @@ def list_parts(
     for column in rows[0]:
         table.add_column(column, overflow="fold")
     for row in rows:
-        table.add_row(*map(Text, row.values()))
+        table.add_row(*(Text(str(value)) for value in row.values()))
     Console(markup=False, highlight=False).print(table)
 
 
-def _rows(kind: Kind) -> list[dict[str, str]]:
+def _rows(kind: Kind) -> list[dict[str, object]]:
     if kind in REGISTRIES:
         parts = [REGISTRIES[kind].get(name) for name in REGISTRIES[kind].names()]
         return [{"name": part.name, "what": part.summary, "paper": part.paper} for part in parts]
     if kind is Kind.presets:
-        return [{"name": name, "rules": rules.model_dump_json()} for name, rules in PRESETS.items()]
+        return [{"name": name, **rules.model_dump()} for name, rules in PRESETS.items()]
     return [{"name": name} for name in (built_in_recipes() if kind is Kind.recipes else FORMATS)]

@@ -57,7 +57,10 @@ def show(
 
 @app.command(name="schema")
 def show_schema(json: Json = False) -> None:
-    """Print every key of a recipe with its type, default and meaning."""
+    """Print every key of a recipe with its type, default and meaning.
+
+    Example: tellapart recipe schema --json
+    """
     whole = schema()
     if json:
         say(whole)

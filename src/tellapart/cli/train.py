@@ -48,7 +48,7 @@ def train(
     )
     last: Report | None = None
     columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"), TimeRemainingColumn())
-    with Progress(*columns, console=stderr, transient=True) as bar:
+    with Progress(*columns, console=stderr, transient=True, disable=not stderr.is_terminal) as bar:
         task = bar.add_task("", total=None)
         for last in train_steps(checked, run, ready):
             line = f"loss {last.loss:.3f}  {last.tokens_per_second:,.0f} tokens/s"

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
+from typing import TextIO
 
 from jinja2 import Environment, PackageLoader, select_autoescape
 from PIL import Image
@@ -35,9 +36,14 @@ def write_gallery(path: Path, results: Iterable[Captioned], *, title: str, model
     """Write the page as the captions come: memory does not grow with their number."""
     pages = Environment(loader=PackageLoader("tellapart.report"), autoescape=select_autoescape(["html"]))
     template = pages.get_template("gallery.html")
-    with new_file(path) as temporary, temporary.open("w", encoding="utf-8") as file:
+    with new_file(path) as temporary, _text_file(temporary) as file:
         for piece in template.generate(title=title, model=model, cards=_cards(results)):
             file.write(piece)
+
+
+def _text_file(path: Path) -> TextIO:
+    # The name of a picture need not be text: what cannot be written is spelt out.
+    return path.open("w", encoding="utf-8", errors="backslashreplace")
 
 
 def _cards(results: Iterable[Captioned]) -> Iterator[Card]:

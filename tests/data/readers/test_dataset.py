@@ -17,6 +17,13 @@ COCO = json.dumps(
         "annotations": [{"image_id": 1, "caption": "A dog"}],
     }
 )
+LATE_IMAGES = json.dumps(
+    {
+        "annotations": [{"image_id": 1, "caption": "A dog"}],
+        "info": "-" * 100_000,
+        "images": json.loads(COCO)["images"],
+    }
+)
 JSONL = '{"image": "a.jpg", "captions": ["A dog"]}\n{"image": "b.jpg", "captions": ["A cat"]}\n'
 TABLE = "image,caption\na.jpg,A dog\n"
 TOKENS = "a.jpg#0\tA dog\n"
@@ -30,6 +37,7 @@ CONTENT = {"karpathy": KARPATHY, "coco": COCO, "flickr": TABLE, "jsonl": JSONL, 
         ("dataset.json", KARPATHY, "karpathy"),
         ("dataset", KARPATHY, "karpathy"),
         ("captions.json", COCO, "coco"),
+        ("captions.json", LATE_IMAGES, "coco"),
         ("captions.jsonl", JSONL, "jsonl"),
         ("captions.JSONL", JSONL, "jsonl"),
         ("captions.json", JSONL, "jsonl"),

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -104,6 +107,36 @@ def test_a_name_that_cannot_be_written_is_a_problem(tmp_path: Path) -> None:
 
     assert len(reading.examples) == 1
     assert [problem.what for problem in reading.problems] == [r"the name '\udcff.jpg' is not UTF-8"]
+
+
+@contextmanager
+def as_nobody() -> Iterator[None]:
+    """Without the rights of root, who may read everything."""
+    user = os.geteuid()
+    if user == 0:
+        os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(user)
+
+
+def test_a_part_that_may_not_be_searched_is_a_problem() -> None:
+    with TemporaryDirectory() as name:  # tmp_path lies in folders that only their owner may enter
+        folder = Path(name)
+        folder.chmod(0o755)
+        write(folder / "a.jpg")
+        write(folder / "a.txt", b"A dog")
+        locked = folder / "locked"
+        locked.mkdir(mode=0)
+
+        with as_nobody():
+            reading = read_folder(folder)
+
+        assert len(reading.examples) == 1
+        assert [problem.where for problem in reading.problems] == [str(folder)]
+        assert str(locked) in reading.problems[0].what
+        locked.chmod(0o755)
 
 
 def test_a_folder_without_pictures_is_an_error(tmp_path: Path) -> None:

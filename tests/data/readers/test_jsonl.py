@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 from pathlib import Path
 
 import pytest
@@ -68,6 +69,23 @@ def test_a_bad_line_is_a_problem_and_the_others_are_read(tmp_path: Path, line: b
     (problem,) = reading.problems
     assert problem.where == f"{path}:2"
     assert problem.what.startswith(what)
+
+
+@pytest.mark.parametrize(
+    ("name", "image_id"),
+    [
+        ("a.jpg", "a"),
+        ("v1.0/a", "v1.0/a"),
+        ("v1.0/.jpg", "v1.0/.jpg"),
+        (".jpg", ".jpg"),
+        ("/", "/"),
+        ("a.", "a"),
+    ],
+)
+def test_the_id_is_the_name_without_its_ending(tmp_path: Path, name: str, image_id: str) -> None:
+    path = write(tmp_path, json.dumps({"image": name, "captions": ["a"]}).encode())
+
+    assert read_jsonl(path).strict()[0].image_id == image_id
 
 
 def test_one_string_may_stand_for_captions(tmp_path: Path) -> None:

@@ -81,13 +81,18 @@ def test_a_quote_that_never_closes_is_a_problem_of_the_line_where_it_opens(tmp_p
     assert "unexpected end of data" in reading.problems[0].what
 
 
-def test_a_broken_byte_inside_quotes_does_not_swallow_the_rows_after(tmp_path: Path) -> None:
-    path = write(tmp_path, b"image,caption", b'a.jpg,"A caf\xe9', b'on the left"', b"b.jpg,A cow")
+@pytest.mark.parametrize(
+    ("first", "second", "line"), [(b"A caf\xe9", b"left", 2), (b"On the left", b"a caf\xe9", 3)]
+)
+def test_a_broken_byte_inside_quotes_does_not_swallow_the_rows_after(
+    tmp_path: Path, first: bytes, second: bytes, line: int
+) -> None:
+    path = write(tmp_path, b"image,caption", b'a.jpg,"' + first, second + b'"', b"b.jpg,A cow")
 
     reading = read_csv(path)
 
     assert [example.image_id for example in reading.examples] == ["b"]
-    assert [problem.where for problem in reading.problems] == [f"{path}:2"]
+    assert [problem.where for problem in reading.problems] == [f"{path}:{line}"]
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ def detect(path: Path) -> str:
 
 
 def _by_content(start: str) -> str | None:
-    first = start.lstrip().partition("\n")[0].rstrip("\r")
+    first = start.lstrip().partition("\n")[0]
     if first.startswith("{"):
         return _kind_of_json(first, start)
     if HEADER.fullmatch(first) or TOKEN.fullmatch(first):
@@ -45,7 +45,7 @@ def _kind_of_json(first: str, start: str) -> str | None:
         return "jsonl"
     if '"sentences"' in start:
         return "karpathy"
-    return "coco" if '"images"' in start  else None
+    return "coco" if '"images"' in start or '"annotations"' in start else None
 
 
 def _is_example(line: str) -> bool:

@@ -75,7 +75,7 @@ def _split_lists(path: Path, known: Container[str]) -> Iterator[tuple[str, Lines
     for beside in sorted(path.parent.glob("*.txt")):
         kinds = [split for split, names in _NAMES_OF_SPLITS.items() if re.search(names, beside.name.lower())]
         # A name with two kinds, such as trainval.txt, says nothing about either.
-        if len(kinds) == 1 and beside.name != path.name and beside.is_file():
+        if len(kinds) == 1 and beside.is_file():
             lines = read_lines(beside)
             if any(text.strip() in known for _, text in lines.good()):
                 yield kinds[0], lines

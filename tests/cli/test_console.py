@@ -1,0 +1,69 @@
+"""Results reach the reader at once and whole, whatever the screen can show."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from collections.abc import Callable
+
+import pytest
+
+from tellapart.cli.console import complain, one_line, say, tell
+from tellapart.errors import TellapartError
+
+SPELT_OUT = {
+    "plain": "plain",
+    "größe": r"gr\xf6\xdfe",
+    "写真 👩": r"\u5199\u771f \U0001f469",
+    "half \udcff a letter": r"half \udcff a letter",
+    "two\nlines": r"two\nlines",
+}
+
+Screen = Callable[[str], io.BytesIO]
+
+
+@pytest.fixture
+def screen(monkeypatch: pytest.MonkeyPatch) -> Screen:
+    """A stdout of that encoding that keeps to itself what was not flushed."""
+
+    def make(encoding: str) -> io.BytesIO:
+        raw = io.BytesIO()
+        monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BufferedWriter(raw), encoding))
+        return raw
+
+    return make
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "latin-1", "ascii", "cp1252"])
+@pytest.mark.parametrize("name", SPELT_OUT)
+def test_json_is_whole_on_any_screen(encoding: str, name: str, screen: Screen) -> None:
+    shown = screen(encoding)
+    say({"name": name})
+    line = shown.getvalue().decode(encoding)
+    assert (line.count("\n"), line[-1]) == (1, "\n")
+    assert json.loads(line) == {"name": name}
+
+
+@pytest.mark.parametrize("name", SPELT_OUT)
+def test_what_cannot_be_shown_is_spelt_out(name: str, screen: Screen) -> None:
+    shown = screen("ascii")
+    tell(one_line(name))
+    assert shown.getvalue().decode() == SPELT_OUT[name] + "\n"
+    shown = screen("utf-8")
+    tell(one_line(name))
+    assert shown.getvalue().decode() in (name + "\n", SPELT_OUT[name] + "\n")
+
+
+def test_json_is_not_escaped_where_it_need_not_be(screen: Screen) -> None:
+    shown = screen("utf-8")
+    say(["größe 写真"])
+    assert shown.getvalue() == '["größe 写真"]\n'.encode()
+
+
+def test_a_complaint_is_two_lines_of_any_length(capfd: pytest.CaptureFixture[str]) -> None:
+    complain(TellapartError("[red]wrong[/red]\r\n" + 300 * "long ", hint="mend\u2028it"))
+    assert capfd.readouterr().err.splitlines() == [
+        "error: [red]wrong[/red]\\r\\n" + 300 * "long ",
+        "  hint: mend\\u2028it",
+    ]
