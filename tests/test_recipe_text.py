@@ -56,7 +56,7 @@ BAD: Mapping[str, tuple[str, str, str]] = {
     ),
     "words for a number": (
         '[training]\nepochs = "many"',
-        ":4: training.epochs: input should be a valid integer, unable to parse string as an integer, got 'm",
+        ":4: training.epochs: input should be a valid integer, got 'm",
         "'tellapart recipe schema' lists",
     ),
     "number for a text": (

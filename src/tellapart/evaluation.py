@@ -11,6 +11,7 @@ from typing import Any
 from tellapart.captioners.folder import load_captioner
 from tellapart.captioning import Captioned, Wish, describe
 from tellapart.corpus import Corpus, Watch, build_corpus, read_examples, split_of
+from tellapart.errors import TellapartError
 from tellapart.fit import Fit, measure_fit
 from tellapart.recipe import load_recipe
 from tellapart.run import Run
@@ -47,6 +48,8 @@ class Evaluation:
 def evaluate_run(folder: Path, *, split: str, width: int | None, watch: Watch) -> Evaluation:
     """Measure the fit to a split's captions, and caption its images."""
     run = Run(folder)
+    if not run.recipe.exists():
+        raise TellapartError(f"{folder}: no run here", hint="name a folder that 'tellapart train' wrote")
     recipe = load_recipe(str(run.recipe))
     saved = load_captioner(run.captioner)
     examples = split_of(read_examples(recipe.data, seed=recipe.seed), split)

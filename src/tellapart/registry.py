@@ -22,9 +22,9 @@ from tellapart.errors import TellapartError, UnknownName
 
 
 class Config(BaseModel):
-    """Settings of one part. Frozen, and an unknown key is an error."""
+    """Settings of one part. Frozen; an unknown key is an error, and so is "3" where a number belongs."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, Self, TypeVar
+from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -78,10 +78,11 @@ class Context:
     generator: torch.Generator
 
 
+@runtime_checkable
 class State(Protocol):
     """What a captioner remembers of each half-written caption: its own business."""
 
-    def select(self, rows: Int[Tensor, " r"]) -> Self:
+    def select(self, rows: Int[Tensor, " r"]) -> State:
         """The state of these rows, in this order; a row may come twice."""
         ...
 

@@ -94,14 +94,15 @@ def read_settings(folder: Path) -> CaptionerSettings:
         )
     path = folder / CONFIG
     try:
-        content = json.loads(_text(path))
+        text = _text(path)
+        content = json.loads(text)
         # The format comes first: settings of another one may have other keys.
         if isinstance(content, dict) and content.get("format", FORMAT) != FORMAT:
             raise TellapartError(
                 f"{path}: written in format {content['format']}, this version reads {FORMAT}",
                 hint="upgrade tellapart",
             )
-        return CaptionerSettings.model_validate(content)
+        return CaptionerSettings.model_validate_json(text)
     except (json.JSONDecodeError, ValidationError) as error:
         raise _not_settings(path) from error
 

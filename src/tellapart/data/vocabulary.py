@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import Self
 
 from tellapart.errors import TellapartError
 
@@ -37,7 +36,7 @@ class Vocabulary:
             raise ValueError(flaw)
 
     @classmethod
-    def build(cls, captions: Iterable[Sequence[str]], *, min_count: int) -> Self:
+    def build(cls, captions: Iterable[Sequence[str]], *, min_count: int) -> Vocabulary:
         """The words that occur at least `min_count` times, the most frequent first, then by the alphabet."""
         counts = Counter(chain.from_iterable(captions))
         kept = (word for word, count in counts.items() if count >= min_count)
@@ -78,7 +77,7 @@ class Vocabulary:
         return {"words": list(self.words), "special": self._special}
 
     @classmethod
-    def from_json(cls, content: object, *, name: str) -> Self:
+    def from_json(cls, content: object, *, name: str) -> Vocabulary:
         """The vocabulary in the content of a vocabulary.json; `name` is what messages call the file."""
         words, special = _members(content, name)
         if flaw := _flaw(words, special):
@@ -86,7 +85,7 @@ class Vocabulary:
         return cls(words=tuple(words), **special)
 
     @classmethod
-    def read(cls, path: Path) -> Self:
+    def read(cls, path: Path) -> Vocabulary:
         """The vocabulary in a file."""
         try:
             content = json.loads(path.read_bytes())

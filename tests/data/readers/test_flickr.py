@@ -124,7 +124,7 @@ def test_a_bad_token_line_is_a_problem(tmp_path: Path, line: bytes) -> None:
     assert [problem.where for problem in reading.problems] == [f"{path}:5"]
 
 
-def test_reads_flickr8k_well_under_a_second(real_data: Path) -> None:
+def test_reads_flickr8k_quickly(real_data: Path) -> None:
     begin = time.process_time()
     examples = read_flickr(real_data / "flickr8k" / "captions.txt").strict()
     took = time.process_time() - begin
@@ -135,4 +135,4 @@ def test_reads_flickr8k_well_under_a_second(real_data: Path) -> None:
     assert examples[0].image_id == "1000268201_693b08cb0e"
     assert examples[0].captions[1] == "A girl going into a wooden building ."
     assert examples[0].path.is_file()
-    assert took < 1.0
+    assert took < 3.0

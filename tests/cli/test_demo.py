@@ -1,0 +1,58 @@
+"""The demo and the captioner that ships."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import tellapart as package
+from tellapart.captioning import find_captioner
+from tellapart.cli.demo import photographs
+from tellapart.corpus import build_corpus, split_of
+from tellapart.data.readers import read_dataset
+from tellapart.fit import measure_fit
+
+if TYPE_CHECKING:
+    from tests.conftest import Outcome
+
+
+def test_the_demo_captions_real_photographs(
+    tellapart: Callable[..., Outcome], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    outcome = tellapart("demo")
+    assert outcome.code == 0, outcome.err
+    lines = outcome.out.splitlines()
+    assert [Path(line.split(": ")[0]).name for line in lines] == [photo.name for photo in photographs()]
+    assert all(3 <= len(line.split(": ")[1].split()) <= 20 for line in lines)
+    assert (tmp_path / "demo" / "index.html").read_text(encoding="utf-8").count("<figure>") == len(lines) == 7
+
+
+def test_the_default_captioner_is_small_and_has_a_card() -> None:
+    folder = find_captioner("default")
+    assert sum(file.stat().st_size for file in folder.iterdir()) < 14_000_000
+    card = (folder / "card.md").read_text(encoding="utf-8")
+    for heading in ("## Data", "## Licence", "## Recipe", "## Figures", "## Failures"):
+        assert heading in card
+
+
+def test_two_lines_of_python_are_enough() -> None:
+    motorcycle = next(photo for photo in photographs() if photo.stem == "motorcycle_left")
+    assert "motorcycle" in package.load().caption(motorcycle)
+
+
+def test_the_default_captioner_expects_what_people_say(real_data: Path) -> None:
+    describer = package.load()
+    examples = split_of(read_dataset(real_data / "flickr8k" / "captions.txt").strict(), "val")[:60]
+    corpus = build_corpus(
+        examples,
+        vocabulary=describer.saved.captioner.vocabulary,
+        rules=describer.saved.settings.text,
+        encoder=describer.encoder,
+        parts=["pooled"],
+        watch=lambda done, total: None,
+    )
+    assert measure_fit(describer.saved.captioner, corpus, images_per_batch=20).perplexity < 20

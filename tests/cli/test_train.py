@@ -1,0 +1,127 @@
+"""`tellapart train` and `tellapart evaluate`, as a user types them."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.conftest import Outcome
+
+SMALL = (
+    "data.scenes=60",
+    "captioner.embedding_one=8",
+    "captioner.embedding_two=8",
+    "captioner.multimodal=8",
+    "training.epochs=2",
+    "training.images_per_batch=8",
+)
+CHANGES = [word for change in SMALL for word in ("--set", change)]
+
+
+def test_train_then_evaluate_then_caption(
+    tellapart: Callable[..., Outcome], tmp_path: Path, scenes: Path
+) -> None:
+    run = tmp_path / "run"
+    trained = tellapart("train", "mrnn-shapes", "--out", run, *CHANGES)
+    assert trained.code == 0, trained.err
+    assert trained.out.count("validation: perplexity") == 2
+    assert str(run) in trained.out.splitlines()[-1]
+
+    evaluated = tellapart("evaluate", run, "--split", "test", "--json")
+    result = json.loads(evaluated.out)
+    assert (result["images"], result["captions"]) == (6, 30)
+    assert 1 < result["perplexity"] < 70
+    lines = [json.loads(line) for line in Path(result["predictions"]).read_text().splitlines()]
+    assert len(lines) == 6
+    assert all(line["caption"] and line["image_id"] and line["candidates"] for line in lines)
+    assert "perplexity" in tellapart("evaluate", run, "--split", "val", "--beam", "1").out
+
+    captioned = tellapart("caption", scenes / "images", "--captioner", run)
+    assert (captioned.code, len(captioned.out.splitlines())) == (0, 60)
+
+
+def test_json_lines_tell_validations_and_the_run(tellapart: Callable[..., Outcome], tmp_path: Path) -> None:
+    out = tellapart("train", "mrnn-shapes", "--out", tmp_path / "run", "--json", *CHANGES).out
+    *validations, end = (json.loads(line) for line in out.splitlines())
+    assert [line["step"] for line in validations] == [6, 12]
+    assert set(validations[0]["validation"]) == {"loss", "perplexity", "accuracy"}
+    assert end["run"] == str(tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("train", "mrnn-shape"), "did you mean 'mrnn-shapes'"),
+        (("train", "mrnn-shapes", "--set", "captioner.droput=1"), "did you mean 'dropout'"),
+        (("evaluate", "nowhere"), "nowhere: no run here"),
+    ],
+)
+def test_mistakes_are_told_in_a_line(
+    arguments: tuple[str, ...],
+    said: str,
+    tellapart: Callable[..., Outcome],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    outcome = tellapart(*arguments)
+    assert outcome.code == 1
+    assert said in outcome.err
+    assert "Traceback" not in outcome.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_is_not_overwritten(tellapart: Callable[..., Outcome], tmp_path: Path) -> None:
+    (tmp_path / "recipe.toml").write_text("mine")
+    outcome = tellapart("train", "mrnn-shapes", "--out", tmp_path, *CHANGES)
+    assert outcome.code == 1
+    assert "--resume" in outcome.err
+    assert (tmp_path / "recipe.toml").read_text() == "mine"
+
+
+@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_saves_and_resume_goes_on(sign: signal.Signals, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    command = [
+        sys.executable,
+        "-m",
+        "tellapart",
+        "train",
+        "mrnn-shapes",
+        "--out",
+        str(run),
+        "--json",
+        *CHANGES,
+    ]
+    command += [
+        "--set",
+        "training.epochs=2000",
+        "--set",
+        "training.evaluate_every=3",
+        "--set",
+        "training.patience=0",
+    ]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    first = json.loads(process.stdout.readline())
+    process.send_signal(sign)
+    _, complaints = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "saved; go on with the same command and --resume" in complaints
+    assert "Traceback" not in complaints
+
+    again = subprocess.Popen(
+        [*command, "--resume"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    )
+    assert again.stdout is not None
+    assert json.loads(again.stdout.readline())["step"] > first["step"]
+    again.kill()
+    again.communicate()
