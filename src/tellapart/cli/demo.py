@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
@@ -30,7 +31,16 @@ def demo(
 
     Example: tellapart demo my_photos/
     """
-    caption(images or photographs(), page=page, json=json)
+    caption(images or [lay_out(page.parent / "photos")], page=page, json=json)
+
+
+def lay_out(folder: Path) -> Path:
+    """Copy the photographs into a folder of the user's, to look at and to caption again."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for photograph in photographs():
+        if not (folder / photograph.name).exists():
+            shutil.copyfile(photograph, folder / photograph.name)
+    return folder
 
 
 def photographs() -> list[Path]:
