@@ -14,7 +14,7 @@ endif
 .PHONY: demo test clean
 
 demo: .venv/demo
-	$(BIN)/tellapart demo $(IMAGES)
+	$(BIN)/tellapart demo $(if $(IMAGES),"$(IMAGES)")
 
 test: .venv/dev
 	$(BIN)/ruff format --check .

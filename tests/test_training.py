@@ -19,7 +19,21 @@ from tellapart.captioners.folder import load_captioner
 from tellapart.errors import TellapartError
 from tellapart.recipe import OptimiserConfig, Recipe, load_recipe
 from tellapart.run import Run, resume_run, start_run
-from tellapart.training import Ready, Report, batches_from, learning_rate, prepare, take_step, train
+from tellapart.training import (
+    Ready,
+    Report,
+    Step,
+    batches_from,
+    begin,
+    build_optimiser,
+    interruptible,
+    learning_rate,
+    prepare,
+    take_step,
+    train,
+    train_steps,
+)
+from tellapart.types import AnyCaptioner, Batch, Context, Loss
 
 SMALL = (
     "data.scenes=60",
@@ -78,7 +92,7 @@ def log_of(run: Run) -> list[dict[str, Any]]:
 def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> Run:
     some = recipe()
     run = start_run(tmp_path_factory.mktemp("runs") / "whole", some.to_toml())
-    for _ in train(some, run, ready(some)):
+    for _ in train_steps(some, run, ready(some)):
         pass
     return run
 
@@ -98,14 +112,14 @@ def test_resumed_equals_uninterrupted_to_the_last_bit(
 ) -> None:
     some = recipe()
     run = start_run(tmp_path / "run", some.to_toml())
-    steps = train(some, run, ready(some))
+    steps = train_steps(some, run, ready(some))
     for report in steps:
         if report.step == stop_after:
             os.kill(os.getpid(), signal.SIGINT)  # handled as Ctrl-C: the next step is finished and saved
     assert report.interrupted
     assert run.latest_checkpoint() == run.checkpoint(stop_after + 1)
     resumed = resume_run(tmp_path / "run", some.to_toml())
-    reports = list(train(some, resumed, ready(some)))
+    reports = list(train_steps(some, resumed, ready(some)))
     assert reports[0].step == stop_after + 2
     last = uninterrupted.latest_checkpoint()
     assert last is not None
@@ -145,7 +159,7 @@ def test_a_killed_run_goes_on_from_its_last_checkpoint(uninterrupted: Run, tmp_p
 def test_training_stops_when_validation_no_longer_improves(tmp_path: Path) -> None:
     some = recipe("optimiser.learning_rate=1e-30", "training.patience=2", "training.stop_metric=accuracy")
     run = start_run(tmp_path / "run", some.to_toml())
-    reports = list(train(some, run, ready(some)))
+    reports = list(train_steps(some, run, ready(some)))
     assert reports[-1].step == 15  # best at 5, worse at 10 and 15
     assert [report.step for report in reports if report.is_best] == [5]
 
@@ -157,7 +171,7 @@ def test_a_loss_that_is_not_a_number_names_step_and_images(tmp_path: Path) -> No
         prepared.saved.captioner.get_parameter("output.bias")[0] = torch.nan
     run = start_run(tmp_path / "run", some.to_toml())
     with pytest.raises(TellapartError) as caught:
-        list(train(some, run, prepared))
+        list(train_steps(some, run, prepared))
     assert caught.value.problem.startswith("step 1: the loss is nan")
     first = next(batches_from(0, 1, some, prepared.train_set))
     assert all(image_id in caught.value.problem for image_id in first.image_ids)
@@ -170,7 +184,6 @@ def test_a_gradient_without_end_stops_training_too(monkeypatch: pytest.MonkeyPat
     weight.register_hook(lambda gradient: gradient * torch.inf)  # type: ignore[no-untyped-call]
     from tellapart.objectives.likelihood import build_mle
     from tellapart.objectives.parts import MLEConfig
-    from tellapart.training import Step, build_optimiser
 
     step = Step(prepared.saved.captioner, build_mle(MLEConfig()))
     optimiser = build_optimiser(some.optimiser, prepared.saved.captioner)
@@ -181,15 +194,94 @@ def test_a_gradient_without_end_stops_training_too(monkeypatch: pytest.MonkeyPat
     assert torch.equal(weight, before)
 
 
+def one_step_by_hand(name: str, weight: float, gradient: float) -> float:
+    """The first step of each optimiser, learning rate 0.1, decay 0.01, as its paper writes it."""
+    if name == "sgd":
+        return weight - 0.1 * (gradient + 0.01 * weight)
+    if name == "adamw":  # Loshchilov & Hutter: the decay does not pass through the moments
+        return weight * (1 - 0.1 * 0.01) - 0.1 * gradient / (abs(gradient) + 1e-8)
+    decayed = gradient + 0.01 * weight
+    return weight - 0.1 * decayed / (abs(decayed) + 1e-8)
+
+
 @pytest.mark.parametrize("name", ["adam", "adamw", "sgd"])
-def test_every_optimiser_moves_the_weights(name: str, tmp_path: Path) -> None:
-    some = recipe(f"optimiser.name={name}", "training.epochs=1", "optimiser.weight_decay=0.01")
+def test_optimisers_step_as_their_papers_say(name: str) -> None:
+    captioner = ready(recipe()).saved.captioner
+    config = OptimiserConfig(name=name, learning_rate=0.1, weight_decay=0.01)  # type: ignore[arg-type]
+    optimiser = build_optimiser(config, captioner)
+    weight = captioner.get_parameter("output.bias")
+    before = weight.detach().clone()
+    weight.grad = torch.linspace(-0.02, 0.03, len(weight))
+    optimiser.step()
+    expected = [
+        one_step_by_hand(name, *pair) for pair in zip(before.tolist(), weight.grad.tolist(), strict=True)
+    ]
+    torch.testing.assert_close(weight.detach(), torch.tensor(expected), rtol=1e-4, atol=1e-6)
+
+
+def test_momentum_and_betas_are_passed_on() -> None:
+    captioner = ready(recipe()).saved.captioner
+    sgd = build_optimiser(OptimiserConfig(name="sgd", momentum=0.7), captioner)
+    assert sgd.param_groups[0]["momentum"] == 0.7
+    adam = build_optimiser(OptimiserConfig(momentum=0.8, beta2=0.95), captioner)
+    assert adam.param_groups[0]["betas"] == (0.8, 0.95)
+
+
+@pytest.mark.parametrize("rate", ["1e3", "1e30"])
+def test_a_validation_that_is_not_finite_stops_and_is_not_kept(rate: str, tmp_path: Path) -> None:
+    some = recipe(
+        f"optimiser.learning_rate={rate}",
+        "optimiser.name=sgd",
+        "optimiser.clip_norm=0",
+        "optimiser.warmup_steps=0",
+        "training.evaluate_every=1",
+    )
+    run = start_run(tmp_path / "run", some.to_toml())
+    with pytest.raises(TellapartError, match=r"step \d+: the loss"):
+        list(train_steps(some, run, ready(some)))
+    assert not run.captioner.exists() or load_captioner(run.captioner)
+
+
+def test_what_fails_before_training_leaves_no_folder(tmp_path: Path) -> None:
+    (tmp_path / "captions.jsonl").write_text('{"image": "a.jpg", "captions": ["one"]}\n' * 2)
+    some = recipe("data.format=jsonl", f"data.path='{tmp_path}/captions.jsonl'")
+    with pytest.raises(TellapartError, match=r"a\.jpg"):
+        begin(some, tmp_path / "run", resume=False, watch=lambda done, total: None)
+    assert not (tmp_path / "run").exists()
+
+
+def test_train_runs_to_the_end(tmp_path: Path) -> None:
+    run = train(recipe("training.epochs=1"), tmp_path / "run")
+    assert run.captioner.is_dir()
+
+
+def test_a_second_ctrl_c_does_not_wait() -> None:
+    with interruptible() as asked:
+        os.kill(os.getpid(), signal.SIGINT)
+        assert asked.is_set()
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_dropout_and_objectives_draw_from_different_streams() -> None:
+    some = recipe()
     prepared = ready(some)
-    before = {key: value.clone() for key, value in prepared.saved.captioner.state_dict().items()}
-    reports = list(train(some, start_run(tmp_path / "run", some.to_toml()), prepared))
-    assert len(reports) == 6
-    after = prepared.saved.captioner.state_dict()
-    assert all(not torch.equal(before[key], after[key]) for key in before)
+    drawn: list[torch.Tensor] = []
+
+    def spy(captioner: AnyCaptioner, batch: Batch, context: Context) -> Loss:
+        drawn.extend((torch.rand(4), torch.rand(4, generator=context.generator)))
+        total = captioner.get_parameter("output.bias").sum()
+        return Loss(total, {})
+
+    optimiser = build_optimiser(some.optimiser, prepared.saved.captioner)
+    batch = next(batches_from(0, 1, some, prepared.train_set))
+    for number in (0, 1, 0):
+        take_step(Step(prepared.saved.captioner, spy), optimiser, batch, some, number=number, steps=2)
+    assert not torch.equal(drawn[0], drawn[1])
+    assert not torch.equal(drawn[0], drawn[2])
+    assert torch.equal(drawn[0], drawn[4])
+    assert torch.equal(drawn[1], drawn[5])
 
 
 def test_clipping_bounds_the_step(tmp_path: Path) -> None:
@@ -202,7 +294,7 @@ def test_clipping_bounds_the_step(tmp_path: Path) -> None:
     )
     prepared = ready(some)
     before = [weight.detach().clone() for weight in prepared.saved.captioner.parameters()]
-    next(iter(train(some, start_run(tmp_path / "run", some.to_toml()), prepared)))
+    next(iter(train_steps(some, start_run(tmp_path / "run", some.to_toml()), prepared)))
     moved = sum(
         float(((new.detach() - old) ** 2).sum())
         for new, old in zip(prepared.saved.captioner.parameters(), before, strict=True)
@@ -248,7 +340,7 @@ def test_a_damaged_checkpoint_is_named(uninterrupted: Run, tmp_path: Path) -> No
     assert last is not None
     run = damaged_copy(uninterrupted, tmp_path, last.read_bytes()[:1000])
     with pytest.raises(TellapartError, match="damaged checkpoint"):
-        list(train(recipe(), run, ready(recipe())))
+        list(train_steps(recipe(), run, ready(recipe())))
 
 
 def test_a_checkpoint_of_another_vocabulary_is_refused(uninterrupted: Run, tmp_path: Path) -> None:
@@ -257,7 +349,7 @@ def test_a_checkpoint_of_another_vocabulary_is_refused(uninterrupted: Run, tmp_p
     run = damaged_copy(uninterrupted, tmp_path, last.read_bytes())
     other = recipe("data.min_count=40")
     with pytest.raises(TellapartError, match="another vocabulary"):
-        list(train(other, run, ready(other)))
+        list(train_steps(other, run, ready(other)))
 
 
 def test_a_log_line_cut_by_a_kill_is_dropped(tmp_path: Path) -> None:
@@ -275,6 +367,6 @@ def test_the_run_folder_says_what_ran(uninterrupted: Run) -> None:
 
 def test_reports_carry_the_parts_of_the_loss(tmp_path: Path) -> None:
     some = recipe("objective.name=mrnn-cost", "training.epochs=1")
-    first: Report = next(iter(train(some, start_run(tmp_path / "run", some.to_toml()), ready(some))))
+    first: Report = next(iter(train_steps(some, start_run(tmp_path / "run", some.to_toml()), ready(some))))
     assert set(first.parts) == {"bits", "l2"}
     assert first.loss == pytest.approx(first.parts["bits"] + first.parts["l2"])

@@ -20,7 +20,7 @@ from tellapart.run import Run
 from tellapart.storage import cache_folder
 from tellapart.types import Vision
 from tellapart.vision.cache import FeatureCache
-from tellapart.vision.encoder import PARTS, Encoder, stack
+from tellapart.vision.encoder import Encoder, in_order, stack
 from tellapart.vision.looking import Seen, look
 from tellapart.vision.parts import load_encoder
 
@@ -40,6 +40,7 @@ class Captioned:
     """An image with its caption and, best first, all candidates that were asked for."""
 
     image: Path
+    image_id: str
     candidates: tuple[Candidate, ...]
 
     @property
@@ -51,7 +52,7 @@ class Captioned:
         """One line of a predictions file."""
         return {
             "image": str(self.image),
-            "image_id": self.image.stem,
+            "image_id": self.image_id,
             "caption": self.caption,
             "candidates": [asdict(candidate) for candidate in self.candidates],
             "model": model,
@@ -106,15 +107,23 @@ class Describer:
             raise result
         return result.caption
 
-    def caption_each(self, paths: Iterable[Path], wish: Wish) -> Iterator[Captioned | TellapartError]:
-        """Captions of files and folders, as they come; a bad file gives its error in its place."""
-        parts = [part for part in PARTS if part in self.saved.captioner.needs]
-        results = look(find_pictures(paths), self.encoder, parts=parts, cache=self.cache)
+    def caption_each(
+        self, paths: Iterable[Path], wish: Wish, *, root: Path | None = None
+    ) -> Iterator[Captioned | TellapartError]:
+        """Captions of files and folders, as they come; a bad file gives its error in its place.
+
+        An image's id is its path without the ending, inside `root` where that is given.
+        """
+        parts = in_order(self.saved.captioner.needs)
+        results = look(find_pictures(paths), self.encoder, parts=parts, cache=self.cache, must_cache=False)
         while group := list(islice(results, TOGETHER)):
             good = [seen for seen in group if isinstance(seen, Seen)]
             captions = iter(self._describe(good, wish))
             for seen in group:
-                yield seen if isinstance(seen, TellapartError) else Captioned(seen.path, next(captions))
+                if isinstance(seen, TellapartError):
+                    yield seen
+                else:
+                    yield Captioned(seen.path, image_id(seen.path, root), next(captions))
 
     def wish(
         self, *, width: int | None = None, keep: int = 1, prefix: str = "", max_words: int | None = None
@@ -134,6 +143,11 @@ class Describer:
         if not seen:
             return []
         return describe(self.saved, as_vision(stack([picture.features for picture in seen])), wish)
+
+
+def image_id(path: Path, root: Path | None) -> str:
+    """What a picture is called in a predictions file; unlike its name, it is the only one so called."""
+    return (path.relative_to(root) if root else path).with_suffix("").as_posix()
 
 
 def prefix_tokens(saved: SavedCaptioner, prefix: str) -> tuple[int, ...]:

@@ -57,15 +57,15 @@ def load_checkpoint(run: Run, saved: SavedCaptioner, optimiser: torch.optim.Opti
         return Progress()
     try:
         state = torch.load(path, weights_only=True)
-    except (OSError, RuntimeError, EOFError, pickle.UnpicklingError) as error:
+        words, progress = state["vocabulary"], Progress(**state["progress"])
+    except (OSError, RuntimeError, EOFError, KeyError, TypeError, pickle.UnpicklingError) as error:
         raise TellapartError(
-            f"{path}: damaged checkpoint", hint="delete it; an older or a new run can go on"
+            f"{path}: damaged checkpoint", hint="delete it: the run then starts from the beginning"
         ) from error
-    if state["vocabulary"] != saved.settings.vocabulary:
+    if words != saved.settings.vocabulary:
         raise _other_words(path)
     saved.captioner.load_state_dict(state["captioner"])
     optimiser.load_state_dict(state["optimiser"])
-    progress = Progress(**state["progress"])
     run.forget_after(progress.step)
     return progress
 

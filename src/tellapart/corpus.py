@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,7 +12,7 @@ import torch
 from tellapart.data.batches import choose_captions, pad_captions, plan_epoch
 from tellapart.data.examples import Example
 from tellapart.data.readers import read_dataset
-from tellapart.data.shapes.dataset import write_shapes
+from tellapart.data.shapes.dataset import VERSION, write_shapes
 from tellapart.data.text import TextRules, words
 from tellapart.data.vocabulary import Vocabulary
 from tellapart.errors import TellapartError
@@ -28,11 +29,19 @@ Watch = Callable[[int, int], None]  # how many of how many are done
 def read_examples(data: DataConfig, *, seed: int) -> Sequence[Example]:
     """The examples that a recipe's data section names; scenes are drawn first where it says so."""
     if data.format == "shapes":
-        folder = cache_folder() / "shapes" / f"{data.scenes}-{data.look_alikes}-{seed}"
+        folder = cache_folder() / "shapes" / f"v{VERSION}-{data.scenes}-{data.look_alikes}-{seed}"
         write_shapes(folder, count=data.scenes, seed=seed, look_alikes=data.look_alikes)
         return read_dataset(folder / "captions.jsonl", format="jsonl", images=folder).strict()
     images = data.resolve(data.images) if data.images else None
-    return read_dataset(data.resolve(data.path), format=data.format, images=images).strict()
+    examples = read_dataset(data.resolve(data.path), format=data.format, images=images).strict()
+    return examples if any(example.split for example in examples) else split_off(examples, data.val_share)
+
+
+def split_off(examples: Sequence[Example], share: float) -> Sequence[Example]:
+    """Images of a set without splits, a share of them to validate on: the same each time, by their ids."""
+    by_hash = sorted(examples, key=lambda example: hashlib.sha256(example.image_id.encode()).digest())
+    chosen = {example.image_id for example in by_hash[: max(1, round(share * len(examples)))]}
+    return [replace(example, split="val" if example.image_id in chosen else "train") for example in examples]
 
 
 def split_of(examples: Sequence[Example], split: str) -> Sequence[Example]:

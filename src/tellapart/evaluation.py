@@ -8,16 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tellapart.captioners.folder import load_captioner
-from tellapart.captioning import Captioned, Wish, describe
+from tellapart.captioning import Captioned, Wish, describe, load
 from tellapart.corpus import Corpus, Watch, build_corpus, read_examples, split_of
 from tellapart.errors import TellapartError
 from tellapart.fit import Fit, measure_fit
 from tellapart.recipe import load_recipe
 from tellapart.run import Run
 from tellapart.storage import new_file
-from tellapart.vision.encoder import PARTS
-from tellapart.vision.parts import load_encoder
+from tellapart.vision.encoder import in_order
 
 TOGETHER = 64  # images a batch
 
@@ -51,26 +49,27 @@ def evaluate_run(folder: Path, *, split: str, width: int | None, watch: Watch) -
     if not run.recipe.exists():
         raise TellapartError(f"{folder}: no run here", hint="name a folder that 'tellapart train' wrote")
     recipe = load_recipe(str(run.recipe))
-    saved = load_captioner(run.captioner)
+    describer = load(folder)
+    saved = describer.saved
     examples = split_of(read_examples(recipe.data, seed=recipe.seed), split)
     corpus = build_corpus(
         examples,
         vocabulary=saved.captioner.vocabulary,
         rules=saved.settings.text,
-        encoder=load_encoder(saved.settings.encoder),
-        parts=[part for part in PARTS if part in saved.captioner.needs],
+        encoder=describer.encoder,
+        parts=in_order(saved.captioner.needs),
         watch=watch,
     )
     fit = measure_fit(saved.captioner, corpus, images_per_batch=TOGETHER)
     wish = Wish(width or saved.settings.width, saved.settings.max_words)
-    path = run.predictions(split)
+    path = run.predictions(split, width=wish.width)
     with new_file(path) as temporary, temporary.open("w", encoding="utf-8") as file:
         for rows in _chunks(corpus, watch):
             found = describe(saved, corpus.vision(rows), wish)
             for row, candidates in zip(rows, found, strict=True):
                 example = corpus.examples[row]
-                line = Captioned(example.path, candidates).to_json(model=str(folder))
-                file.write(json.dumps(line | {"image_id": example.image_id}, ensure_ascii=False) + "\n")
+                line = Captioned(example.path, example.image_id, candidates).to_json(model=str(folder))
+                file.write(json.dumps(line, ensure_ascii=False) + "\n")
     captions = sum(len(example.captions) for example in examples)
     return Evaluation(split, len(examples), captions, len(saved.captioner.vocabulary), fit, path)
 

@@ -38,7 +38,8 @@ class Fit:
 
 def perplexity(nats: float, tokens: int) -> float:
     """Eq. 5: 2 to the mean number of bits a word, which is e to the mean number of nats."""
-    return math.exp(nats / tokens)
+    mean = nats / tokens
+    return math.exp(mean) if mean < 700 else math.inf  # e^710 is beyond what a float can hold
 
 
 @torch.inference_mode()

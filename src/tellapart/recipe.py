@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
@@ -52,6 +52,9 @@ class DataConfig(Config):
     )
     max_words: PositiveInt | None = Field(
         None, description="captions are cut at this length; preset's if absent"
+    )
+    val_share: float = Field(
+        0.1, gt=0, lt=1, description="share of the images to validate on, where the data set has no splits"
     )
     scenes: PositiveInt = Field(1000, description="format 'shapes': how many scenes are drawn")
     look_alikes: PositiveInt = Field(1, description="format 'shapes': size of the groups of look-alikes")
@@ -140,13 +143,19 @@ class Recipe(Config):
 
     def to_toml(self) -> str:
         """Every value, defaults included, as a recipe that reads back as the same."""
-        lines, tables = [], []
-        for key, value in self.model_dump(exclude_none=True).items():
-            if isinstance(value, dict):
-                tables += ["", f"[{key}]", *(f"{name} = {_toml(item)}" for name, item in value.items())]
-            else:
-                lines.append(f"{key} = {_toml(value)}")
-        return "\n".join([*lines, *tables, ""])
+        return "\n".join(_toml_lines(self.model_dump(), ())) + "\n"
+
+
+def _toml_lines(table: Mapping[str, Any], at: tuple[str, ...]) -> Iterator[str]:
+    """Values first, then the tables inside this one; TOML has no null, so what is None is left out."""
+    for key, value in table.items():
+        if value is not None and not isinstance(value, dict):
+            yield f"{key} = {_toml(value)}"
+    for key, value in table.items():
+        if isinstance(value, dict):
+            yield ""
+            yield f"[{'.'.join((*at, key))}]"
+            yield from _toml_lines(value, (*at, key))
 
 
 def _toml(value: object) -> str:
@@ -166,7 +175,11 @@ def load_recipe(name: str, *, changes: Sequence[str] = ()) -> Recipe:
     except TellapartError as error:
         raise text.error(("encoder", "name"), error.problem, hint=error.hint) from error
     _check_paths(text, recipe.data)
-    filled = {section: _fill(recipe, section) for section in PARTS}
+    filled: dict[str, Any] = {section: _fill(recipe, section) for section in PARTS}
+    if recipe.data.format != "shapes":
+        # The run's copy of the recipe must mean the same files from whatever folder it is read.
+        root = str(recipe.data.resolve("").resolve())
+        filled["data"] = recipe.data.model_copy(update={"root": root})
     return recipe.model_copy(update=filled)
 
 

@@ -54,6 +54,8 @@ class RecipeText:
                         f"--set {'.'.join(keys)}: {key!r} is not a section",
                         hint="see 'tellapart recipe schema'",
                     )
+            if keys[-1] == "name" and table.get("name") != value:
+                table.clear()  # another part: the settings of the one before would not fit it
             table[keys[-1]] = value
         return values
 

@@ -5,7 +5,7 @@ environment.json   versions, machine and commit it ran on
 metrics.jsonl      one line a log entry, up to the newest checkpoint after a resume
 checkpoints/       step-00000123.pt; only the newest is kept
 captioner/         the best captioner by the validation metric
-predictions/       captions of a split, one JSONL a split
+predictions/       captions of a split, one JSONL a split and beam
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ class Run:
         """The best captioner so far."""
         return self.folder / "captioner"
 
-    def predictions(self, split: str) -> Path:
-        """Captions of a split."""
-        return self.folder / "predictions" / f"{split}.jsonl"
+    def predictions(self, split: str, *, width: int) -> Path:
+        """Captions of a split by a beam of that width."""
+        return self.folder / "predictions" / f"{split}-beam{width}.jsonl"
 
     def checkpoint(self, step: int) -> Path:
         """The file of one checkpoint."""
@@ -81,16 +81,31 @@ class Run:
         if not self.metrics.exists():
             return []
         lines = self.metrics.read_text(encoding="utf-8").split("\n")
-        return [json.loads(line) for line in lines[:-1]]
+        return [self._entry(number, line) for number, line in enumerate(lines[:-1], start=1)]
+
+    def _entry(self, number: int, line: str) -> dict[str, Any]:
+        try:
+            entry: dict[str, Any] = json.loads(line)
+            entry["step"] += 0
+        except (ValueError, KeyError, TypeError) as error:
+            raise TellapartError(
+                f"{self.metrics}:{number}: not a line of a run's log", hint="delete that line"
+            ) from error
+        return entry
 
 
-def start_run(folder: Path, recipe: str) -> Run:
-    """A new run in an empty or missing folder."""
-    if folder.exists() and any(folder.iterdir()):
+def refuse_full(folder: Path) -> None:
+    """A new run wants a folder of its own."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise TellapartError(
             f"{folder}: there is something in this folder already",
             hint="add --resume to go on with the run in it, or name another folder with --out",
         )
+
+
+def start_run(folder: Path, recipe: str) -> Run:
+    """A new run in an empty or missing folder."""
+    refuse_full(folder)
     run = Run(folder)
     write_text(run.recipe, recipe)
     write_text(folder / "environment.json", json.dumps(_environment(), indent=2) + "\n")
@@ -108,7 +123,7 @@ def resume_run(folder: Path, recipe: str) -> Run:
         raise TellapartError(
             f"{folder}: the run was started with another recipe"
             + (f" (now: {changed[0]})" if changed else ""),
-            hint=f"resume with the recipe it was started with: {run.recipe}",
+            hint=f"resume with the recipe it was started with: tellapart train {folder} --resume",
         )
     return run
 

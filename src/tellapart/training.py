@@ -13,21 +13,23 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from types import FrameType
 
+import numpy as np
 import torch
 from torch import nn
 
 from tellapart.captioners.folder import CaptionerSettings, SavedCaptioner, build_captioner, save_captioner
-from tellapart.checkpoint import load_checkpoint, save_checkpoint
+from tellapart.checkpoint import Progress, load_checkpoint, save_checkpoint
 from tellapart.corpus import Corpus, Watch, build_corpus, build_vocabulary, read_examples, split_of
 from tellapart.errors import TellapartError
 from tellapart.fit import Fit, measure_fit
 from tellapart.objectives.parts import OBJECTIVES
 from tellapart.recipe import OptimiserConfig, Recipe
-from tellapart.run import Run
+from tellapart.run import Run, refuse_full, resume_run, start_run
 from tellapart.types import AnyCaptioner, Batch, Context, Loss, Objective
-from tellapart.vision.encoder import PARTS
+from tellapart.vision.encoder import in_order
 from tellapart.vision.parts import load_encoder
 
 
@@ -77,13 +79,12 @@ def prepare(recipe: Recipe, *, watch: Watch) -> Ready:
     name, config = recipe.part("captioner")
     torch.manual_seed(recipe.seed)
     captioner = build_captioner(name, config, vocabulary=vocabulary, shapes=encoder.shapes)
-    parts = [part for part in PARTS if part in captioner.needs]
     both = build_corpus(
         [*train_examples, *val_examples],
         vocabulary=vocabulary,
         rules=rules,
         encoder=encoder,
-        parts=parts,
+        parts=in_order(captioner.needs),
         watch=watch,
     )
     settings = CaptionerSettings(
@@ -102,8 +103,27 @@ def prepare(recipe: Recipe, *, watch: Watch) -> Ready:
     )
 
 
-def train(recipe: Recipe, run: Run, ready: Ready) -> Iterator[Report]:
-    """Train until the epochs are over or validation no longer improves; the run folder keeps the best."""
+def begin(recipe: Recipe, folder: Path, *, resume: bool, watch: Watch) -> tuple[Run, Ready]:
+    """Open a run and make all ready; a new run's folder is written only when all the data was read."""
+    text = recipe.to_toml()
+    if resume:
+        return resume_run(folder, text), prepare(recipe, watch=watch)
+    refuse_full(folder)
+    ready = prepare(recipe, watch=watch)
+    return start_run(folder, text), ready
+
+
+def train(recipe: Recipe, folder: Path, *, resume: bool = False) -> Run:
+    """Train a recipe to the end; the best captioner is in the run's folder."""
+    run, ready = begin(recipe, folder, resume=resume, watch=lambda done, total: None)
+    for report in train_steps(recipe, run, ready):
+        if report.interrupted:
+            raise KeyboardInterrupt
+    return run
+
+
+def train_steps(recipe: Recipe, run: Run, ready: Ready) -> Iterator[Report]:
+    """Train until the epochs are over or validation no longer improves, telling of each step."""
     torch.use_deterministic_algorithms(True)
     # Filling fresh memory guards against bugs that the tests look for, at a price in every step.
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
@@ -123,12 +143,7 @@ def train(recipe: Recipe, run: Run, ready: Ready) -> Iterator[Report]:
             progress.step += 1
             validation, is_best = None, False
             if progress.step % every == 0 or progress.step == steps:
-                validation = measure_fit(
-                    captioner, ready.val_set, images_per_batch=recipe.training.images_per_batch
-                )
-                is_best = progress.note(validation, recipe.training.stop_metric)
-                if is_best:
-                    save_captioner(run.captioner, ready.saved, dtype=torch.float16)
+                validation, is_best = validate(recipe, run, ready, progress)
             report = Report(
                 progress.step,
                 steps,
@@ -145,6 +160,21 @@ def train(recipe: Recipe, run: Run, ready: Ready) -> Iterator[Report]:
             yield report
             if report.interrupted:
                 return
+
+
+def validate(recipe: Recipe, run: Run, ready: Ready, progress: Progress) -> tuple[Fit, bool]:
+    """Measure the fit to the validation split; keep the captioner if it is the best so far."""
+    captioner = ready.saved.captioner
+    fit = measure_fit(captioner, ready.val_set, images_per_batch=recipe.training.images_per_batch)
+    if not math.isfinite(fit.perplexity):
+        raise TellapartError(
+            f"step {progress.step}: the loss on the validation split is {fit.loss}",
+            hint="lower optimiser.learning_rate; the run can be resumed from its last checkpoint",
+        )
+    is_best = progress.note(fit, recipe.training.stop_metric)
+    if is_best:
+        save_captioner(run.captioner, ready.saved, dtype=torch.float16)
+    return fit, is_best
 
 
 def count_steps(recipe: Recipe, corpus: Corpus) -> tuple[int, int]:
@@ -171,11 +201,12 @@ def take_step(
     step: Step, optimiser: torch.optim.Optimizer, batch: Batch, recipe: Recipe, *, number: int, steps: int
 ) -> Loss:
     """One update of the weights."""
-    seed = recipe.seed * 1_000_003 + number
-    torch.manual_seed(seed)  # dropout draws from the global generator
+    # Two streams, or what an objective draws would follow the pattern of the dropout.
+    for_dropout, for_objective = map(int, np.random.SeedSequence([recipe.seed, number]).generate_state(2))
+    torch.manual_seed(for_dropout)  # dropout draws from the global generator
     for group in optimiser.param_groups:
         group["lr"] = learning_rate(recipe.optimiser, number, steps)
-    loss: Loss = step(batch, Context(number, torch.Generator().manual_seed(seed)))
+    loss: Loss = step(batch, Context(number, torch.Generator().manual_seed(for_objective)))
     optimiser.zero_grad()
     loss.total.backward()  # type: ignore[no-untyped-call]
     limit = recipe.optimiser.clip_norm or math.inf
@@ -184,7 +215,7 @@ def take_step(
         raise TellapartError(
             f"step {number + 1}: the loss is {loss.total.item()} and its gradient's norm {norm.item()}; "
             f"images of the batch: {', '.join(batch.image_ids)}",
-            hint="lower optimiser.learning_rate, or resume from the last checkpoint with other data",
+            hint="lower optimiser.learning_rate or optimiser.clip_norm, and look at these images' captions",
         )
     optimiser.step()
     return loss
@@ -231,6 +262,8 @@ def interruptible() -> Iterator[threading.Event]:
         return
 
     def note(number: int, frame: FrameType | None) -> None:
+        if asked.is_set():
+            raise KeyboardInterrupt  # asked twice: do not wait for a long validation
         asked.set()
 
     before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}

@@ -6,7 +6,7 @@ d features, l layers, h heads, r rows of a decoder's state.
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
@@ -90,7 +90,7 @@ class State(Protocol):
 S = TypeVar("S", bound=State)
 
 
-class Captioner(nn.Module, Generic[S]):
+class Captioner(nn.Module, ABC, Generic[S]):
     """A network that continues a caption of an image, word by word.
 
     Objectives and decoders use nothing but these three calls, `select` of the state and the two attributes.

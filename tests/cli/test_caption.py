@@ -208,3 +208,15 @@ def test_no_paths_and_impossible_numbers_are_wrong_usage(caption: Caption, scene
         outcome = caption(*arguments)
         assert (outcome.code, outcome.out) == (2, "")
         assert "Traceback" not in outcome.err
+
+
+def test_ids_are_paths_inside_the_folder_that_is_captioned(
+    caption: Caption, scenes: Path, tmp_path: Path
+) -> None:
+    picture = next((scenes / "images").iterdir())
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        shutil.copy(picture, tmp_path / folder / "1.png")
+    assert [line["image_id"] for line in records(caption(tmp_path, "--json"))] == ["a/1", "b/1"]
+    both = caption(tmp_path / "a" / "1.png", tmp_path / "b" / "1.png", "--json")
+    assert len({line["image_id"] for line in records(both)}) == 2

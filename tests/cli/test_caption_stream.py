@@ -7,6 +7,7 @@ has to wait until somebody reads, so that these tests do not depend on who is fa
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import IO
 
 import pytest
+from PIL import Image
 
 Process = subprocess.Popen[bytes]
 
@@ -67,3 +69,29 @@ def test_stopping_leaves_no_traceback(stop: str, tiny_captioner: Path, scenes: P
     assert process.returncode == (130 if stop == "Ctrl-C" else 1)
     assert err.strip() == b""
     assert len(rest.splitlines()) < 59
+
+
+def test_a_full_disk_under_the_cache_is_said_once_and_captions_go_on(
+    scenes: Path, tiny_captioner: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "many"
+    folder.mkdir()
+    for number, picture in enumerate(sorted((scenes / "images").iterdir()) * 3):
+        with Image.open(picture) as opened:
+            opened.resize((128 + number, 128)).save(folder / f"{number:03}.png")
+    limited = (
+        "import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN);"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000));"
+        "from tellapart.cli import main; main()"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", limited, "caption", folder, "--captioner", tiny_captioner],
+        env=os.environ | {"TELLAPART_CACHE": str(tmp_path / "cache")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert len(ended.stdout.splitlines()) == 180
+    assert ended.stderr.count("error:") == 1
+    assert "cannot store features" in ended.stderr
+    assert ended.returncode == 1

@@ -125,3 +125,29 @@ def test_ctrl_c_saves_and_resume_goes_on(sign: signal.Signals, tmp_path: Path) -
     assert json.loads(again.stdout.readline())["step"] > first["step"]
     again.kill()
     again.communicate()
+
+
+def test_a_run_folder_stands_for_its_recipe_and_other_features_are_refused(
+    tellapart: Callable[..., Outcome], tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    assert tellapart("train", "mrnn-shapes", "--out", run, *CHANGES).code == 0
+    assert tellapart("train", run, "--resume").code == 0
+    config = run / "captioner" / "config.json"
+    content = json.loads(config.read_text())
+    config.write_text(json.dumps(content | {"encoder_identity": "patches-of-yesterday"}))
+    outcome = tellapart("evaluate", run)
+    assert outcome.code == 1
+    assert "trained on features of patches-of-yesterday" in outcome.err
+
+
+def test_a_recipe_of_ones_own_means_the_same_files_everywhere(
+    tellapart: Callable[..., Outcome], tmp_path: Path, scenes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("TELLAPART_DATA", raising=False)
+    monkeypatch.chdir(scenes)
+    own = ["--set", "data.format=jsonl", "--set", "data.path=captions.jsonl"]
+    trained = tellapart("train", "mrnn-shapes", "--out", tmp_path / "run", *CHANGES, *own)
+    assert trained.code == 0, trained.err
+    monkeypatch.chdir(tmp_path)
+    assert tellapart("evaluate", "run", "--split", "test").code == 0

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import io
 import struct
+import subprocess
+import sys
 from collections.abc import Mapping
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -12,7 +15,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageCms, ImageOps
 
-from tellapart.data.images import decode
+from tellapart.data.images import decode, read_picture
 
 RED, BLUE, WHITE = (200, 30, 40), (20, 60, 220), (255, 255, 255)
 
@@ -222,3 +225,31 @@ def test_a_jpeg_is_reduced_no_further_than_asked(at_least: int, size: tuple[int,
     picture = decode(encode(scene().resize((640, 400)), "JPEG"), name="x", at_least=at_least)
     assert picture.size == size
     assert pixel(picture, size[0] // 8, size[1] // 3) == pytest.approx(RED, abs=20)
+
+
+@pytest.mark.parametrize("mode", ["LA", "RGBA", "I;16", "P"])
+def test_a_huge_picture_takes_memory_for_few_copies(mode: str, tmp_path: Path) -> None:
+    side = 5000
+    Image.new(mode, (side, side)).save(tmp_path / "huge.png")
+    script = (
+        "import resource, sys; from pathlib import Path; from tellapart.data.images import read_picture;"
+        "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss;"
+        "picture = read_picture(Path(sys.argv[1]), at_least=260);"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before, min(picture.size))"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", script, tmp_path / "huge.png"], capture_output=True, text=True, check=True
+    )
+    kibibytes, shorter = map(int, ended.stdout.split())
+    assert shorter >= 260
+    assert kibibytes * 1024 / side**2 < 14  # bytes a pixel; a band of Pillow's takes 4
+
+
+def test_a_huge_picture_looks_the_same_when_shrunk(tmp_path: Path) -> None:
+    picture = Image.new("RGBA", (4800, 4800), (255, 0, 0, 255))
+    picture.paste((0, 0, 255, 0), (2400, 0, 4800, 4800))
+    picture.save(tmp_path / "huge.png")
+    small = read_picture(tmp_path / "huge.png", at_least=200)
+    assert small.width < 4800
+    assert small.getpixel((small.width // 4, 5)) == (255, 0, 0)
+    assert small.getpixel((small.width * 3 // 4, 5)) == (255, 255, 255)

@@ -42,7 +42,7 @@ class Page(HTMLParser):
 def captioned(path: Path, *captions: str, size: tuple[int, int] = (80, 60)) -> Captioned:
     Image.new("RGB", size, "teal").save(path)
     return Captioned(
-        path, tuple(Candidate(caption, -float(rank)) for rank, caption in enumerate(captions, 1))
+        path, path.stem, tuple(Candidate(caption, -float(rank)) for rank, caption in enumerate(captions, 1))
     )
 
 

@@ -60,6 +60,8 @@ def save_captioner(folder: Path, saved: SavedCaptioner, *, dtype: torch.dtype, c
     weights = {
         name: tensor.detach().to(dtype).contiguous() for name, tensor in saved.captioner.state_dict().items()
     }
+    if not all(tensor.isfinite().all() for tensor in weights.values()):
+        raise _not_numbers("the captioner")
     with new_folder(folder) as temporary:
         write_text(temporary / CONFIG, saved.settings.model_dump_json(indent=2) + "\n")
         write_text(
@@ -135,6 +137,8 @@ def _load_weights(captioner: AnyCaptioner, path: Path) -> None:
     try:
         weights = {name: tensor.float() for name, tensor in load_file(path).items()}
         captioner.load_state_dict(weights)
+        if not all(tensor.isfinite().all() for tensor in weights.values()):
+            raise _not_numbers(str(path))
     except (OSError, SafetensorError) as error:
         raise TellapartError(
             f"{path}: missing, unreadable, half-written or damaged",
@@ -145,3 +149,10 @@ def _load_weights(captioner: AnyCaptioner, path: Path) -> None:
             f"{path}: these weights are not of this captioner",
             hint="config.json and weights must come together",
         ) from error
+
+
+def _not_numbers(what: str) -> TellapartError:
+    return TellapartError(
+        f"{what}: some weights are not finite numbers",
+        hint="train again with a lower optimiser.learning_rate",
+    )

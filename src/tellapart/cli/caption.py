@@ -55,11 +55,12 @@ def caption(
 
         describer = load(captioner, cached=cache)
         wish = describer.wish(width=beam, keep=candidates, prefix=prefix, max_words=max_words)
+    root = paths[0] if len(paths) == 1 and paths[0].is_dir() else None
     failed = False
 
     def shown() -> Iterator[Captioned]:
         nonlocal failed
-        for result in _with_bar(describer.caption_each(paths, wish)):
+        for result in _with_bar(describer.caption_each(paths, wish, root=root)):
             if isinstance(result, TellapartError):
                 failed = True
                 complain(result)

@@ -16,7 +16,11 @@ if TYPE_CHECKING:
 
 def train(
     recipe: Annotated[
-        str, typer.Argument(help="A recipe file, or the name of a built-in recipe.", show_default=False)
+        str,
+        typer.Argument(
+            help="A recipe file, the name of a built-in recipe, or a run folder to resume.",
+            show_default=False,
+        ),
     ],
     out: Annotated[Path | None, typer.Option(help="Run folder.", show_default="runs/RECIPE")] = None,
     changes: Annotated[
@@ -31,17 +35,17 @@ def train(
     Example: tellapart train mrnn-shapes --set training.epochs=3
     """
     from tellapart.recipe import load_recipe
-    from tellapart.run import resume_run, start_run
+    from tellapart.run import Run
 
-    checked = load_recipe(recipe, changes=changes or ())  # before torch is imported
-    folder = out or Path("runs") / Path(recipe).stem
-    run = (resume_run if resume else start_run)(folder, checked.to_toml())
+    given = Path(recipe)
+    source = Run(given).recipe if given.is_dir() else recipe  # a run folder stands for its own recipe
+    checked = load_recipe(str(source), changes=changes or ())  # before torch is imported
+    folder = out or (given if given.is_dir() else Path("runs") / given.stem)
 
-    from tellapart.training import prepare
-    from tellapart.training import train as train_steps
+    from tellapart.training import begin, train_steps
 
     with counting("looking at pictures") as watch:
-        ready = prepare(checked, watch=watch)
+        run, ready = begin(checked, folder, resume=resume, watch=watch)
     stderr.print(
         f"{len(ready.train_set.examples)} images to train on, {len(ready.val_set.examples)} to validate on, "
         f"{len(ready.saved.captioner.vocabulary)} words"

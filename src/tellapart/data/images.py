@@ -11,7 +11,9 @@ import os
 import re
 import stat
 import struct
+import threading
 from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
 from io import BytesIO
 from pathlib import Path
 
@@ -76,6 +78,12 @@ _TO_UPRIGHT = {
     8: Image.Transpose.ROTATE_90,
 }
 
+LARGE = 20_000_000
+"""Pixels beyond which a picture is decoded alone and shrunk at once: a few copies of it fill the memory."""
+
+_SHRINKABLE = frozenset({"L", "LA", "RGB", "RGBA", "CMYK", "YCbCr", "I", "F"})
+_ONE_LARGE_AT_A_TIME = threading.Lock()
+
 _FETCH_AGAIN = "copy or download the file again, or leave it out"
 
 
@@ -125,8 +133,10 @@ def decode(data: bytes, *, name: str, at_least: int = 0) -> Image.Image:
         _refuse_too_large(picture, name)
         if at_least > 0:
             picture.draft(None, (at_least, at_least))
-        picture.load()
-        return _upright(_to_rgb(picture), _orientation(picture.info.get("exif", b"")))
+        with _ONE_LARGE_AT_A_TIME if picture.width * picture.height > LARGE else nullcontext():
+            picture.load()
+            rgb = _to_rgb(_shrunk(picture, at_least))
+        return _upright(rgb, _orientation(picture.info.get("exif", b"")))
     except TellapartError:
         raise
     except Image.DecompressionBombError as error:
@@ -188,6 +198,14 @@ def _orientation(exif: bytes) -> int:
 def _upright(picture: Image.Image, orientation: int) -> Image.Image:
     turn = _TO_UPRIGHT.get(orientation)
     return picture if turn is None else picture.transpose(turn)
+
+
+def _shrunk(picture: Image.Image, at_least: int) -> Image.Image:
+    """A large picture at a whole fraction of its size, its shorter side no less than asked for."""
+    factor = min(picture.size) // at_least if at_least > 0 else 1
+    if factor < 2 or picture.width * picture.height <= LARGE or picture.mode not in _SHRINKABLE:
+        return picture
+    return picture.reduce(factor)
 
 
 def _to_rgb(picture: Image.Image) -> Image.Image:

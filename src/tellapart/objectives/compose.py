@@ -10,7 +10,7 @@ from tellapart.types import AnyCaptioner, Batch, Context, Loss, Objective, Token
 
 def masked_mean(values: Float[Tensor, "b k t"], mask: Bool[Tensor, "b k t"]) -> Float[Tensor, ""]:
     """Mean over the tokens that are there, each counting the same whatever its caption's length."""
-    return (values * mask).sum() / mask.sum().clamp(min=1)
+    return values.masked_fill(~mask, 0).sum() / mask.sum().clamp(min=1)
 
 
 def token_objective(loss: TokenLoss, *, name: str) -> Objective:

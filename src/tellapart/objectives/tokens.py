@@ -12,4 +12,4 @@ def mle(
 ) -> Float[Tensor, "b k t"]:
     """Negative log-likelihood of each label in nats; 0 where there is none."""
     losses = cross_entropy(logits.flatten(0, 2), labels.flatten(), reduction="none")
-    return losses.view_as(labels) * mask
+    return losses.view_as(labels).masked_fill(~mask, 0)  # not a product: 0 times infinity is no number

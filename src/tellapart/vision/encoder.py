@@ -13,6 +13,11 @@ from PIL import Image
 PARTS = ("grid", "pooled", "classes")
 
 
+def in_order(parts: Collection[str]) -> list[str]:
+    """Names of parts in the one order in which they are stored and passed on."""
+    return [part for part in PARTS if part in parts]
+
+
 @dataclass(frozen=True, slots=True)
 class Features:
     """What an encoder sees in a batch of pictures.

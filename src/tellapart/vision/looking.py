@@ -55,20 +55,43 @@ def look(
     *,
     parts: Sequence[str],
     cache: FeatureCache | None,
+    must_cache: bool = True,
 ) -> Iterator[Seen | TellapartError]:
-    """What the encoder sees in each file, in the files' order; a bad file gives its error in its place."""
+    """What the encoder sees in each file, in the files' order; a bad file gives its error in its place.
+
+    A cache that cannot be written to (a full disk) is an error where it must be filled; where it is only a
+    convenience, the error stands among the results once, and no more is written.
+    """
     unwritten: dict[bytes, Features] = {}
+    writing = cache is not None
     try:
         for outcome in _in_parallel(paths, encoder, parts, cache):
-            if isinstance(outcome, _Fresh):
+            if isinstance(outcome, _Fresh) and writing:
                 unwritten[outcome.seen.digest] = outcome.seen.features
-                yield outcome.seen
-            else:
-                yield outcome
-            if len(unwritten) >= WRITE_EVERY:
-                _write(cache, unwritten, parts)
+            yield outcome.seen if isinstance(outcome, _Fresh) else outcome
+            if len(unwritten) >= WRITE_EVERY and (failure := _try_to_write(cache, unwritten, parts)):
+                if must_cache:
+                    raise failure
+                writing = False
+                yield failure
     finally:
-        _write(cache, unwritten, parts)
+        failure = _try_to_write(cache, unwritten, parts)
+        if failure and must_cache:
+            raise failure
+
+
+def _try_to_write(
+    cache: FeatureCache | None, unwritten: dict[bytes, Features], parts: Sequence[str]
+) -> TellapartError | None:
+    """Write all that waits, or tell why not; either way it waits no longer."""
+    try:
+        if cache is not None and unwritten:
+            cache.write(unwritten, parts)
+    except TellapartError as error:
+        return error
+    finally:
+        unwritten.clear()
+    return None
 
 
 def _in_parallel(
