@@ -239,13 +239,15 @@ def test_a_validation_that_is_not_finite_stops_and_is_not_kept(rate: str, tmp_pa
     run = start_run(tmp_path / "run", some.to_toml())
     with pytest.raises(TellapartError, match=r"step \d+: the loss"):
         list(train_steps(some, run, ready(some)))
-    assert not run.captioner.exists() or load_captioner(run.captioner)
+    if run.captioner.exists():  # saved while it was still sound
+        load_captioner(run.captioner)
 
 
 def test_what_fails_before_training_leaves_no_folder(tmp_path: Path) -> None:
-    (tmp_path / "captions.jsonl").write_text('{"image": "a.jpg", "captions": ["one"]}\n' * 2)
+    lines = [f'{{"image": "{name}.jpg", "captions": ["one"]}}\n' for name in ["aa", "b"]]
+    (tmp_path / "captions.jsonl").write_text("".join(lines))
     some = recipe("data.format=jsonl", f"data.path='{tmp_path}/captions.jsonl'")
-    with pytest.raises(TellapartError, match=r"a\.jpg"):
+    with pytest.raises(TellapartError, match=r"(aa|b)\.jpg does not exist"):
         begin(some, tmp_path / "run", resume=False, watch=lambda done, total: None)
     assert not (tmp_path / "run").exists()
 

@@ -166,7 +166,7 @@ def _toml(value: object) -> str:
 def load_recipe(name: str, *, changes: Sequence[str] = ()) -> Recipe:
     """A recipe by file or built-in name, with `section.key=value` changes, checked before anything starts."""
     text = RecipeText.read(find_recipe(name), changes=changes)
-    raw = text.values()
+    raw = text.values(parts=PARTS)
     for section, registry in PARTS.items():
         _check_part(text, section, registry, raw.get(section))
     recipe = text.validate(Recipe, raw, at=())

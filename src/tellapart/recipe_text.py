@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -37,14 +37,18 @@ class RecipeText:
             ) from error
         return cls(path, text, dict(_change(change) for change in changes))
 
-    def values(self) -> dict[str, Any]:
-        """All values, changes applied."""
+    def values(self, *, parts: Collection[str]) -> dict[str, Any]:
+        """All values, changes applied; a section of `parts` that gets another name loses its old settings."""
         try:
             values = tomllib.loads(self.text)
         except tomllib.TOMLDecodeError as error:
             raise TellapartError(
                 f"{self.path}: not TOML: {error}", hint="strings need quotes, sections [brackets]"
             ) from error
+        for section in parts:
+            new = self.changes.get((section, "name"))
+            if new is not None and values.get(section, {}).get("name") != new:
+                values[section] = {}
         for keys, value in self.changes.items():
             table = values
             for key in keys[:-1]:
@@ -54,8 +58,6 @@ class RecipeText:
                         f"--set {'.'.join(keys)}: {key!r} is not a section",
                         hint="see 'tellapart recipe schema'",
                     )
-            if keys[-1] == "name" and table.get("name") != value:
-                table.clear()  # another part: the settings of the one before would not fit it
             table[keys[-1]] = value
         return values
 

@@ -68,7 +68,8 @@ def test_beams_are_distinct_sorted_and_closed(seed: int, width: int, max_words: 
     decoded = beam(captioner(seed), see(3, seed), width=width, max_words=max_words)
     for tokens, mask, scores in zip(decoded.tokens, decoded.mask, decoded.log_probabilities, strict=True):
         real = scores > -torch.inf
-        assert (scores.diff() <= 0).all()
+        assert (scores[real].diff() <= 0).all()
+        assert not real[real.sum() :].any()
         captions = [captions_of(tokens)[place] for place in range(width) if real[place]]
         assert len(set(captions)) == len(captions)
         assert all(1 <= len(words) <= max_words for words in captions)

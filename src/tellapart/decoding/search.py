@@ -28,9 +28,9 @@ def greedy(captioner: AnyCaptioner, vision: Vision, *, max_words: int, prefix: S
     total = vision.pooled.new_zeros(rows)
     finished = torch.zeros(rows, dtype=torch.bool, device=token.device)
     written: list[Tensor] = []
-    for allowed in _allowed(vocabulary, max_words=max_words, prefix=prefix):
+    for forbidden in _forbidden(vocabulary, token.device, max_words=max_words, prefix=prefix):
         logits, state = captioner.step(token, state)
-        best, token = logits.log_softmax(-1).masked_fill(~allowed.to(logits.device), -torch.inf).max(-1)
+        best, token = logits.log_softmax(-1).masked_fill(forbidden, -torch.inf).max(-1)
         token = token.masked_fill(finished, vocabulary.pad)
         total = total + best.masked_fill(finished, 0)
         written.append(token)
@@ -58,9 +58,9 @@ def beam(
     scores[:, 0] = 0
     tokens = token.new_empty((rows, width, 0))
     finished = torch.zeros((rows, width), dtype=torch.bool, device=token.device)
-    for allowed in _allowed(vocabulary, max_words=max_words, prefix=prefix):
+    for forbidden in _forbidden(vocabulary, token.device, max_words=max_words, prefix=prefix):
         logits, state = captioner.step(token, state)
-        log_probabilities = logits.log_softmax(-1).masked_fill(~allowed.to(logits.device), -torch.inf)
+        log_probabilities = logits.log_softmax(-1).masked_fill(forbidden, -torch.inf)
         extended = _extend(scores, log_probabilities.view(rows, width, -1), finished, pad=vocabulary.pad)
         scores, flat = extended.flatten(1).topk(width)
         parent, last = flat // extended.size(-1), flat % extended.size(-1)  # (b, width)
@@ -90,25 +90,24 @@ def _extend(
     return scores.unsqueeze(-1) + torch.where(finished.unsqueeze(-1), stay, log_probabilities)
 
 
-def _allowed(
-    vocabulary: Vocabulary, *, max_words: int, prefix: Sequence[int]
+def _forbidden(
+    vocabulary: Vocabulary, device: torch.device, *, max_words: int, prefix: Sequence[int]
 ) -> Iterator[Bool[Tensor, " v"]]:
-    """What may stand at each place: the given words, then at least one word, last the end sign alone."""
-    signs = (vocabulary.pad, vocabulary.start, vocabulary.unknown)
+    """What may not stand at each place: first all but the given word, then signs, last all but the end."""
+
+    def marked(*tokens: int) -> Bool[Tensor, " v"]:
+        mask = torch.zeros(len(vocabulary), dtype=torch.bool)
+        mask[list(tokens)] = True
+        return mask.to(device)
+
+    signs = marked(vocabulary.pad, vocabulary.start, vocabulary.unknown)
     for token in prefix:
-        yield _mask_of([token], vocabulary)
-    anything = ~_mask_of(signs, vocabulary)
+        yield ~marked(token)
     if not prefix:
-        yield anything & ~_mask_of([vocabulary.end], vocabulary)
+        yield signs | marked(vocabulary.end)  # an empty caption describes nothing
     for _ in range(max_words - max(1, len(prefix))):
-        yield anything
-    yield _mask_of([vocabulary.end], vocabulary)
-
-
-def _mask_of(tokens: Sequence[int], vocabulary: Vocabulary) -> Bool[Tensor, " v"]:
-    mask = torch.zeros(len(vocabulary), dtype=torch.bool)
-    mask[list(tokens)] = True
-    return mask
+        yield signs
+    yield ~marked(vocabulary.end)
 
 
 def _written(tokens: Int[Tensor, "b k t"], vocabulary: Vocabulary) -> Bool[Tensor, "b k t"]:

@@ -48,8 +48,10 @@ class EfficientNetLite:
     def prepare(self, picture: Image.Image) -> Float32[np.ndarray, "3 h w"]:
         """The whole picture, squeezed to the square the network wants: a caption should see all of it."""
         square = picture.resize((self.size, self.size), Image.Resampling.BICUBIC, reducing_gap=3.0)
-        pixels = np.asarray(square, dtype=np.float32)
-        return np.ascontiguousarray(((pixels - 127.0) / 128.0).transpose(2, 0, 1))
+        pixels = np.asarray(square).transpose(2, 0, 1).astype(np.float32, order="C")
+        pixels -= 127.0
+        pixels *= 1 / 128
+        return pixels
 
     def encode(self, pixels: Float32[np.ndarray, "b 3 h w"]) -> Features:
         """Run the network."""
