@@ -186,3 +186,26 @@ def test_the_schema_is_sound_and_mentions_every_key() -> None:
         elif isinstance(keys, dict):
             assert set(keys) == set(sections[section])
     assert whole["additionalProperties"] is False
+
+
+@pytest.mark.parametrize(
+    ("change", "nearest"),
+    [
+        ("optimiser.name=adm", "adam"),
+        ("optimiser.decay=cosin", "cosine"),
+        ("data.format=shpes", "shapes"),
+        ("data.text=smle", "smile"),
+        ("training.stop_metric=perplexty", "perplexity"),
+    ],
+)
+def test_a_mistyped_choice_gets_the_nearest_right_one(change: str, nearest: str) -> None:
+    with pytest.raises(TellapartError) as caught:
+        load_recipe("mrnn-shapes", changes=[change])
+    assert caught.value.hint == f"did you mean {nearest!r}?"
+
+
+def test_another_part_does_not_inherit_the_settings_of_the_one_before() -> None:
+    recipe = load_recipe("mrnn-shapes", changes=["objective.name=mrnn-cost", "objective.l2=0.5"])
+    assert recipe.objective == {"name": "mrnn-cost", "l2": 0.5}
+    again = load_recipe("mrnn-shapes", changes=["captioner.name=mrnn", "captioner.multimodal=8"])
+    assert again.captioner["dropout"] == 0.1  # the same part keeps them

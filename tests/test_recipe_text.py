@@ -83,7 +83,7 @@ BAD: Mapping[str, tuple[str, str, str]] = {
     "no choice": (
         '[optimiser]\nname = "adma"',
         ":4: optimiser.name: input should be 'adam', 'adamw' or 'sgd', got 'adma'",
-        "schema",
+        "did you mean 'adam'?",
     ),
     "captioner": ('[captioner]\nname = "mrn"', ":4: captioner.name: no captioner is called 'mrn'", "'mrnn'"),
     "objective": ('[objective]\nname = "mel"', ":4: objective.name: no objective is called 'mel'", "'mle'"),

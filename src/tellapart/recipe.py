@@ -31,7 +31,9 @@ PARTS: Mapping[str, Registry] = {"captioner": CAPTIONERS, "objective": OBJECTIVE
 
 def _one_of(value: str, known: Sequence[str]) -> str:
     if value not in known:
-        raise PydanticCustomError("unknown_name", "should be one of: {known}", {"known": ", ".join(known)})
+        raise PydanticCustomError(
+            "unknown_name", "should be one of: {expected}", {"expected": ", ".join(known)}
+        )
     return value
 
 

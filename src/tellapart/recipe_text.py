@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 
 from tellapart.errors import TellapartError
 from tellapart.registry import Config, suggest
@@ -73,9 +74,7 @@ class RecipeText:
                 raise self.error(keys, f"unknown key {keys[-1]!r}", hint=suggest(keys[-1], known)) from error
             got = f", got {first['input']!r}" if first["type"] != "missing" else ""
             problem = first["msg"][:1].lower() + first["msg"][1:] + got
-            raise self.error(
-                keys, problem, hint="'tellapart recipe schema' lists every key and its type"
-            ) from error
+            raise self.error(keys, problem, hint=_cure(first)) from error
 
     def error(self, keys: Keys, problem: str, *, hint: str) -> TellapartError:
         """A complaint about a value, with the place that set it."""
@@ -103,6 +102,14 @@ class RecipeText:
             if written == keys[: len(written)]:
                 best = number
         return best
+
+
+def _cure(complaint: ErrorDetails) -> str:
+    """The nearest right word where one of a few is wanted, or else where to read what is wanted."""
+    choices = re.findall(r"[\w-]+", str(complaint.get("ctx", {}).get("expected", "")).replace(" or ", " "))
+    if choices and isinstance(complaint["input"], str):
+        return suggest(complaint["input"], choices)
+    return "'tellapart recipe schema' lists every key and its type"
 
 
 def _split(dotted: str) -> Keys:

@@ -13,6 +13,7 @@ from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
+    ProgressColumn,
     SpinnerColumn,
     TextColumn,
     TimeRemainingColumn,
@@ -61,6 +62,16 @@ def waiting(what: str) -> Iterator[None]:
         yield
 
 
+def progress_bar(*columns: ProgressColumn) -> Progress:
+    """A bar on stderr that leaves stdout alone: rich would send results to the screen instead of a file.
+
+    Without a screen there is nothing to draw on, and rich would leave an empty line among the complaints.
+    """
+    return Progress(
+        *columns, console=stderr, transient=True, redirect_stdout=False, disable=not stderr.is_terminal
+    )
+
+
 @contextmanager
 def counting(what: str) -> Iterator[Callable[[int, int], None]]:
     """A bar that counts what is done, with the time left."""
@@ -72,8 +83,7 @@ def counting(what: str) -> Iterator[Callable[[int, int], None]]:
         TextColumn("{task.fields[rate]}"),
         TimeRemainingColumn(),
     )
-    # Without a screen there is nothing to draw on: rich would leave an empty line among the complaints.
-    with Progress(*columns, console=stderr, transient=True, disable=not stderr.is_terminal) as bar:
+    with progress_bar(*columns) as bar:
         task = bar.add_task(what, total=None, rate="")
 
         def watch(done: int, total: int) -> None:

@@ -44,7 +44,7 @@ def check(
             f"{count} {split or 'in no split'}" for split, count in sorted(result.splits.items())
         )
         tell(
-            f"{result.images} images ({splits}), {result.captions} captions, {len(result.problems)} problems"
+            f"{result.images} images ({splits}), {result.captions} captions; problems: {len(result.problems)}"
         )
         if result.unmentioned:
             tell(f"{result.unmentioned} more pictures beside them are not mentioned")

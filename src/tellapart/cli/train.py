@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 
-from tellapart.cli.console import counting, say, stderr, tell
+from tellapart.cli.console import counting, progress_bar, say, stderr, tell
 
 if TYPE_CHECKING:
     from tellapart.training import Report
@@ -52,13 +52,15 @@ def train(
     )
     last: Report | None = None
     columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"), TimeRemainingColumn())
-    with Progress(*columns, console=stderr, transient=True, disable=not stderr.is_terminal) as bar:
+    with progress_bar(*columns) as bar:
         task = bar.add_task("", total=None)
         for last in train_steps(checked, run, ready):
             line = f"loss {last.loss:.3f}  {last.tokens_per_second:,.0f} tokens/s"
             bar.update(task, completed=last.step, total=last.steps, description=line)
             if last.validation:
+                bar.stop()  # its line must be free, as stdout may be the same screen
                 _tell_validation(last, as_json=json)
+                bar.start()
     _tell_end(last, folder, as_json=json)
 
 

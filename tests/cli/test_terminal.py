@@ -1,0 +1,66 @@
+"""On a real screen (a pseudo-terminal): bars are drawn, and results go where they belong."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+
+def run_on_screen(command: list[str | Path], *, stdout: int | None) -> tuple[int, str]:
+    """Exit code and what the screen showed; stderr is the screen, and stdout too unless it goes elsewhere."""
+    screen, terminal = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tellapart", *command],
+        stdout=terminal if stdout is None else stdout,
+        stderr=terminal,
+        env=os.environ | {"TERM": "xterm", "COLUMNS": "100"},
+    )
+    os.close(terminal)
+    shown = b""
+    while True:
+        try:
+            piece = os.read(screen, 65536)
+        except OSError:  # Linux says so when the last writer has gone
+            break
+        if not piece:
+            break
+        shown += piece
+    os.close(screen)
+    return process.wait(), shown.decode(errors="replace")
+
+
+def test_captions_go_to_the_file_while_the_bar_is_on_the_screen(
+    scenes: Path, tiny_captioner: Path, tmp_path: Path
+) -> None:
+    with (tmp_path / "out.txt").open("wb") as out:
+        command: list[str | Path] = [
+            "caption",
+            scenes / "images",
+            "--captioner",
+            tiny_captioner,
+            "--no-cache",
+        ]
+        code, screen = run_on_screen(command, stdout=out.fileno())
+    lines = (tmp_path / "out.txt").read_text().splitlines()
+    assert code == 0
+    assert len(lines) == 60
+    assert all(line.startswith(str(scenes)) for line in lines)
+    assert "captioning" in screen
+    assert lines[0] not in screen
+
+
+def test_training_shows_loss_speed_and_time_left(tmp_path: Path) -> None:
+    changes = ["data.scenes=60", "training.epochs=2", "captioner.multimodal=8"]
+    command: list[str | Path] = ["train", "mrnn-shapes", "--out", tmp_path / "run"]
+    code, screen = run_on_screen(
+        [*command, *(word for change in changes for word in ("--set", change))], stdout=None
+    )
+    assert code == 0, screen
+    assert "tokens/s" in screen
+    assert "loss" in screen
+    assert "0:00:0" in screen  # the time left
+    assert screen.count("validation: perplexity") == 2
+    assert "Traceback" not in screen
