@@ -236,3 +236,15 @@ def test_what_may_not_be_read_is_said_and_the_others_are_captioned(
         "error: photos/secret.png may not be read: permission denied",
     ]
     assert err[1::2] == ["  hint: change its permissions"] * 2
+
+
+def test_a_telephones_heic_is_not_passed_over_in_silence(
+    tellapart: Callable[..., Outcome], tiny_captioner: Path, scenes: Path, tmp_path: Path
+) -> None:
+    shutil.copy(next((scenes / "images").iterdir()), tmp_path / "good.png")
+    (tmp_path / "IMG_1.HEIC").write_bytes(b"\0\0\0\x18ftypheic\0\0\0\0mif1heic" + b"\0" * 100)
+    outcome = tellapart("caption", tmp_path, "--captioner", tiny_captioner)
+    assert outcome.code == 1
+    assert len(outcome.out.splitlines()) == 1
+    assert "IMG_1.HEIC" in outcome.err
+    assert "convert it to JPEG" in outcome.err

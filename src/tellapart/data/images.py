@@ -39,8 +39,12 @@ from tellapart.errors import TellapartError
 PICTURE_SUFFIXES: frozenset[str] = frozenset(
     {".jpg", ".jpeg", ".jpe", ".jfif", ".mpo", ".png", ".apng", ".gif", ".bmp", ".tif", ".tiff", ".webp"}
     | {".avif", ".jp2", ".j2k", ".jpf", ".jpx", ".ppm", ".pgm", ".pbm", ".pnm", ".pfm"}
+    | {".heic", ".heif"}
 )
-"""How the names of pictures end, in small letters: what is taken from a folder."""
+"""How the names of pictures end, in small letters: what is taken from a folder.
+
+HEIC cannot be opened, but a telephone's photographs must not be passed over without a word.
+"""
 
 MAX_PIXELS = 2 * 89_478_485
 """A picture with more pixels than this is refused before they are decoded: Pillow's own hard limit."""

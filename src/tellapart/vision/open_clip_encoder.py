@@ -11,7 +11,7 @@ from torch import Tensor
 
 from tellapart.errors import TellapartError
 from tellapart.registry import suggest
-from tellapart.vision.torch_encoder import Pixels, Seen, TorchEncoder, make_encoder, no_classes, row_by_row
+from tellapart.vision.torch_encoder import Pixels, TorchEncoder, View, make_encoder, no_classes, row_by_row
 
 
 def load(open_clip: ModuleType, model: str) -> TorchEncoder:
@@ -20,10 +20,10 @@ def load(open_clip: ModuleType, model: str) -> TorchEncoder:
     tower = open_clip.create_model(architecture, pretrained=tag, require_pretrained=True).visual
     about: dict[str, Any] = tower.preprocess_cfg
 
-    def see(pixels: Float[Tensor, "b 3 h w"]) -> Seen:
+    def see(pixels: Float[Tensor, "b 3 h w"]) -> View:
         seen = tower.forward_intermediates(pixels, indices=1, output_fmt="NCHW")
         grid = row_by_row(seen["image_intermediates"][-1])
-        return Seen(grid=grid, pooled=seen["image_features"], classes=no_classes(grid))
+        return View(grid=grid, pooled=seen["image_features"], classes=no_classes(grid))
 
     size = about["size"]
     height, width = (size, size) if isinstance(size, int) else size

@@ -9,7 +9,7 @@ from typing import Any
 from jaxtyping import Float
 from torch import Tensor
 
-from tellapart.vision.torch_encoder import Pixels, Seen, TorchEncoder, make_encoder, no_classes, row_by_row
+from tellapart.vision.torch_encoder import Pixels, TorchEncoder, View, make_encoder, no_classes, row_by_row
 
 
 def load(timm: ModuleType, model: str) -> TorchEncoder:
@@ -19,11 +19,11 @@ def load(timm: ModuleType, model: str) -> TorchEncoder:
     about: dict[str, Any] = network.pretrained_cfg
     names = _class_names(about, network)
 
-    def see(pixels: Float[Tensor, "b 3 h w"]) -> Seen:
+    def see(pixels: Float[Tensor, "b 3 h w"]) -> View:
         features = network.forward_features(pixels)
         grid = _grid(features, network)
         classes = network.forward_head(features).softmax(-1) if names else no_classes(grid)
-        return Seen(
+        return View(
             grid=grid, pooled=network.forward_head(features, pre_logits=True).flatten(1), classes=classes
         )
 

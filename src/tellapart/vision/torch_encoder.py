@@ -38,7 +38,7 @@ class Pixels:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class View:
     """What a network sees in a batch, before rounding."""
 
     grid: Float[Tensor, "b n d"]
@@ -58,7 +58,7 @@ class TorchEncoder:
     batch_size: int
     threads: int
     pixels: Pixels
-    see: Callable[[Tensor], Seen]
+    see: Callable[[Tensor], View]
 
     def prepare(self, picture: Image.Image) -> Float32[np.ndarray, "3 h w"]:
         """Resize and normalise one RGB picture."""
@@ -74,7 +74,7 @@ class TorchEncoder:
 def make_encoder(
     name: str,
     network: nn.Module,
-    see: Callable[[Tensor], Seen],
+    see: Callable[[Tensor], View],
     *,
     pixels: Pixels,
     class_names: tuple[str, ...] = (),
@@ -87,7 +87,7 @@ def make_encoder(
         network: the weights that the identity covers; put in evaluation mode here.
         see: features of prepared pictures.
         pixels: how pictures are prepared.
-        class_names: of `Seen.classes`.
+        class_names: of `View.classes`.
         settings: whatever else decides the features, such as the configuration of the network.
     """
     network.eval().requires_grad_(False)

@@ -15,7 +15,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from tellapart.errors import TellapartError
-from tellapart.vision.torch_encoder import Pixels, Seen, TorchEncoder, make_encoder, no_classes, row_by_row
+from tellapart.vision.torch_encoder import Pixels, TorchEncoder, View, make_encoder, no_classes, row_by_row
 
 TOWERS = ("vision_tower", "vision_model", "vision_encoder", "image_encoder", "visual")
 """What models of pictures and text call the part that sees."""
@@ -177,13 +177,13 @@ class _Sight:
         self._kept = threading.local()  # several threads may run the network at once
         tower.register_forward_hook(self._keep)
 
-    def __call__(self, pixels: Float[Tensor, "b 3 h w"]) -> Seen:
+    def __call__(self, pixels: Float[Tensor, "b 3 h w"]) -> View:
         logits = getattr(self._network(pixel_values=pixels), "logits", None)
         seen = self._kept.output
         del self._kept.output
         grid = self._grid(seen.last_hidden_state)
         pooled = getattr(seen, "pooler_output", None)
-        return Seen(
+        return View(
             grid=grid,
             pooled=grid.mean(1) if pooled is None else pooled.flatten(1),
             classes=no_classes(grid) if logits is None else logits.softmax(-1),
