@@ -257,6 +257,15 @@ def test_train_runs_to_the_end(tmp_path: Path) -> None:
     assert run.captioner.is_dir()
 
 
+def test_training_leaves_torch_as_it_was(tmp_path: Path) -> None:
+    some = recipe("training.epochs=1")
+    steps = train_steps(some, start_run(tmp_path / "run", some.to_toml()), ready(some))
+    next(steps)
+    assert torch.are_deterministic_algorithms_enabled()
+    steps.close()
+    assert not torch.are_deterministic_algorithms_enabled()
+
+
 def test_a_second_ctrl_c_does_not_wait() -> None:
     with interruptible() as asked:
         os.kill(os.getpid(), signal.SIGINT)

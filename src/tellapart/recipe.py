@@ -180,7 +180,7 @@ def load_recipe(name: str, *, changes: Sequence[str] = ()) -> Recipe:
     filled: dict[str, Any] = {section: _fill(recipe, section) for section in PARTS}
     if recipe.data.format != "shapes":
         # The run's copy of the recipe must mean the same files from whatever folder it is read.
-        root = str(recipe.data.resolve("").resolve())
+        root = str(recipe.data.resolve("").absolute())
         filled["data"] = recipe.data.model_copy(update={"root": root})
     return recipe.model_copy(update=filled)
 

@@ -10,11 +10,12 @@ import math
 import signal
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import numpy as np
 import torch
@@ -122,18 +123,15 @@ def train(recipe: Recipe, folder: Path, *, resume: bool = False) -> Run:
     return run
 
 
-def train_steps(recipe: Recipe, run: Run, ready: Ready) -> Iterator[Report]:
+def train_steps(recipe: Recipe, run: Run, ready: Ready) -> Generator[Report, None, None]:
     """Train until the epochs are over or validation no longer improves, telling of each step."""
-    torch.use_deterministic_algorithms(True)
-    # Filling fresh memory guards against bugs that the tests look for, at a price in every step.
-    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
     captioner = ready.saved.captioner
     name, config = recipe.part("objective")
     step = Step(captioner, OBJECTIVES.get(name).builder()(config))
     optimiser = build_optimiser(recipe.optimiser, captioner)
     progress = load_checkpoint(run, ready.saved, optimiser)
     steps, every = count_steps(recipe, ready.train_set)
-    with interruptible() as asked_to_stop:
+    with deterministic(), interruptible() as asked_to_stop:
         for batch in batches_from(progress.step, steps, recipe, ready.train_set):
             if 0 < recipe.training.patience <= progress.worse:
                 break
@@ -251,6 +249,21 @@ def log(run: Run, report: Report, *, every: int) -> None:
         entry["validation"] = report.validation.to_json()
         entry["is_best"] = report.is_best
     run.log(entry)
+
+
+@contextmanager
+def deterministic() -> Iterator[None]:
+    """Within the block, torch takes only algorithms that give the same bits each time."""
+    settings: Any = torch.utils.deterministic  # its one switch has no type
+    before, filled = torch.are_deterministic_algorithms_enabled(), settings.fill_uninitialized_memory
+    torch.use_deterministic_algorithms(True)
+    # Filling fresh memory guards against bugs that the tests look for, at a price in every step.
+    settings.fill_uninitialized_memory = False
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(before)
+        settings.fill_uninitialized_memory = filled
 
 
 @contextmanager

@@ -79,7 +79,7 @@ def test_each_problem_is_said_with_file_and_line(kind: str, tellapart: Tellapart
     assert problem.startswith(f"error: {path}:2: ")
     assert said.format(file=path, folder=folder) in problem
     assert hint.startswith("  hint: ")
-    assert ", 1 problems\n" in outcome.out
+    assert "; problems: 1\n" in outcome.out
 
 
 def test_all_problems_are_counted_and_none_hides_another(tellapart: Tellapart, folder: Path) -> None:
@@ -99,7 +99,7 @@ def test_all_problems_are_counted_and_none_hides_another(tellapart: Tellapart, f
     assert outcome.code == 1
     named = [line.split(": ")[1] for line in outcome.err.splitlines() if line.startswith("error: ")]
     assert sorted(named) == [f"{path}:{number}" for number in range(2, 2 + len(kinds))]
-    assert outcome.out.splitlines()[0].endswith(f"{len(kinds)} problems")
+    assert outcome.out.splitlines()[0].endswith(f"; problems: {len(kinds)}")
 
 
 def test_a_clean_set_is_counted(tellapart: Tellapart, folder: Path) -> None:
@@ -107,7 +107,7 @@ def test_a_clean_set_is_counted(tellapart: Tellapart, folder: Path) -> None:
     outcome = tellapart("data", "check", path)
     assert (outcome.code, outcome.err) == (0, "")
     assert outcome.out.splitlines() == [
-        "2 images (1 in no split, 1 train), 3 captions, 0 problems",
+        "2 images (1 in no split, 1 train), 3 captions; problems: 0",
         "3 more pictures beside them are not mentioned",
     ]
 
@@ -133,7 +133,7 @@ def test_pictures_may_stand_elsewhere_and_the_format_be_named(
     table.write_text("image,caption\nred.png,a red card\nblue.png,a blue card\nblue.png,all blue\n")
     outcome = tellapart("data", "check", table, "--images", folder, "--format", "csv")
     assert outcome.code == 0
-    assert outcome.out.startswith("2 images (2 in no split), 3 captions, 0 problems\n")
+    assert outcome.out.startswith("2 images (2 in no split), 3 captions; problems: 0\n")
 
 
 def test_sidecars_and_their_pictures_are_held_together(tellapart: Tellapart, folder: Path) -> None:
@@ -176,7 +176,7 @@ def test_drawn_scenes_are_in_order(tellapart: Tellapart, scenes: Path) -> None:
     outcome = tellapart("data", "check", scenes / "captions.jsonl")
     assert (outcome.code, outcome.err) == (0, "")
     assert outcome.out.startswith("60 images (")
-    assert outcome.out.endswith("), 300 captions, 0 problems\n")
+    assert outcome.out.endswith("), 300 captions; problems: 0\n")
 
 
 def test_real_photographs(tellapart: Tellapart, real_data: Path, tmp_path: Path) -> None:
@@ -192,7 +192,7 @@ def test_real_photographs(tellapart: Tellapart, real_data: Path, tmp_path: Path)
 
     clean = tellapart("data", "check", tmp_path / "captions.txt")
     assert (clean.code, clean.err) == (0, "")
-    assert clean.out == "50 images (10 in no split, 40 train), 250 captions, 0 problems\n"
+    assert clean.out == "50 images (10 in no split, 40 train), 250 captions; problems: 0\n"
 
     cut, gone = (tmp_path / "images" / name for name in (names[7], names[49]))
     cut.write_bytes(cut.read_bytes()[: cut.stat().st_size // 2])

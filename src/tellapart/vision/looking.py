@@ -116,12 +116,6 @@ def _in_parallel(
                 future.cancel()
 
 
-def _write(cache: FeatureCache | None, unwritten: dict[bytes, Features], parts: Sequence[str]) -> None:
-    if cache is not None and unwritten:
-        cache.write(unwritten, parts)
-    unwritten.clear()
-
-
 def _look_at(
     group: Sequence[Path | TellapartError],
     encoder: Encoder,
