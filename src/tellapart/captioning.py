@@ -12,7 +12,7 @@ from typing import Any
 
 from tellapart.captioners.folder import SavedCaptioner, load_captioner
 from tellapart.corpus import as_vision
-from tellapart.data.images import find_pictures
+from tellapart.data.picture_files import find_pictures
 from tellapart.data.text import words
 from tellapart.decoding.search import beam, greedy
 from tellapart.errors import TellapartError

@@ -8,8 +8,9 @@ import sys
 from collections.abc import Callable
 
 import pytest
+from rich.table import Table
 
-from tellapart.cli.console import complain, one_line, say, tell
+from tellapart.cli.console import complain, one_line, remark, say, tell, tell_table, watching
 from tellapart.errors import TellapartError
 
 SPELT_OUT = {
@@ -67,3 +68,23 @@ def test_a_complaint_is_two_lines_of_any_length(capfd: pytest.CaptureFixture[str
         "error: [red]wrong[/red]\\r\\n" + 300 * "long ",
         "  hint: mend\\u2028it",
     ]
+
+
+def test_a_remark_is_one_line_of_any_length(capfd: pytest.CaptureFixture[str]) -> None:
+    remark("[b]odd[/b]\n" + 300 * "long ")
+    assert capfd.readouterr().err == "note: [b]odd[/b]\\n" + 300 * "long " + "\n"
+
+
+def test_a_table_is_spelt_out_where_it_cannot_be_shown(screen: Screen) -> None:
+    shown = screen("ascii")
+    table = Table("name", "size", box=None, pad_edge=False)
+    table.add_row("größe", "1 … 2")
+    tell_table(table)
+    assert shown.getvalue().decode().splitlines() == ["name   size", r"gr\xf6\xdfe  1 \u2026 2"]
+
+
+def test_without_a_screen_each_thing_is_said_once(capfd: pytest.CaptureFixture[str]) -> None:
+    with watching() as watch:
+        for what, done in (("METEOR", 0), ("METEOR", 5), ("two\nlines", 0), ("METEOR", 0), ("METEOR", 9)):
+            watch(what, done, 10)
+    assert capfd.readouterr().err == "METEOR\ntwo\\nlines\n"

@@ -24,6 +24,7 @@ SOME = {
     Kind.captioners: {"mrnn"},
     Kind.objectives: {"mle", "mrnn-cost"},
     Kind.encoders: {"efficientnet-lite0", "efficientnet-lite1", "efficientnet-lite2", "patches", "timm"},
+    Kind.metrics: {"bleu", "rouge", "cider", "meteor", "spice", "sets", "oracle", "retrieval", "clipscore"},
     Kind.recipes: {"mrnn-shapes", "mrnn-flickr8k"},
     Kind.formats: {"karpathy", "coco", "flickr", "jsonl", "csv", "folder"},
     Kind.presets: {"mrnn", "contrastive", "specificity", "smile", "unkt"},
@@ -44,7 +45,7 @@ def test_every_kind_is_listed_in_words_and_as_json(kind: Kind, tellapart: Tellap
     assert first_words == names
 
 
-@pytest.mark.parametrize("kind", [Kind.captioners, Kind.objectives, Kind.encoders])
+@pytest.mark.parametrize("kind", [Kind.captioners, Kind.objectives, Kind.encoders, Kind.metrics])
 def test_every_part_says_what_it_is(kind: Kind, tellapart: Tellapart) -> None:
     rows = json.loads(tellapart("list", kind, "--json").out)
     assert all(len(row["what"]) > 10 for row in rows)

@@ -64,3 +64,15 @@ def test_training_shows_loss_speed_and_time_left(tmp_path: Path) -> None:
     assert "0:00:0" in screen  # the time left
     assert screen.count("validation: perplexity") == 2
     assert "Traceback" not in screen
+
+
+def test_comparing_shows_how_far_it_is(scenes: Path, tmp_path: Path) -> None:
+    with (tmp_path / "out.txt").open("wb") as out:
+        captions = scenes / "captions.jsonl"
+        command: list[str | Path] = ["compare", captions, captions, "--references", captions]
+        code, screen = run_on_screen([*command, "--metrics", "bleu", "--draws", "40000"], stdout=out.fileno())
+    assert code == 0, screen
+    assert "drawing images anew" in screen
+    assert "/40000" in screen
+    assert "BLEU-4" not in screen
+    assert "BLEU-4" in (tmp_path / "out.txt").read_text()

@@ -19,7 +19,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image, ImageFile
 
-from tellapart.data.images import MAX_PIXELS, decode, find_pictures, read_bytes, read_picture
+from tellapart.data.images import MAX_PIXELS, decode, read_picture
+from tellapart.data.picture_files import find_pictures, read_bytes
 from tellapart.errors import TellapartError
 
 FORMATS = ("JPEG", "PNG", "GIF", "WEBP", "TIFF", "BMP", "PPM", "AVIF", "JPEG2000")
@@ -178,7 +179,8 @@ def test_what_is_said_of_paths_that_are_no_file(tmp_path: Path) -> None:
 LOCKED_OUT = """
 import os
 from pathlib import Path
-from tellapart.data.images import find_pictures, read_picture
+from tellapart.data.images import read_picture
+from tellapart.data.picture_files import find_pictures
 from tellapart.errors import TellapartError
 if os.geteuid() == 0:
     os.setegid(65534)

@@ -11,7 +11,7 @@ import warnings
 
 import typer
 
-from tellapart.cli import caption, data, demo, evaluate, listing, recipe, train
+from tellapart.cli import caption, compare, correlate, data, demo, evaluate, listing, recipe, score, train
 from tellapart.cli.console import complain
 from tellapart.errors import TellapartError
 
@@ -26,6 +26,9 @@ app.command(name="caption")(caption.caption)
 app.command(name="demo")(demo.demo)
 app.command(name="train")(train.train)
 app.command(name="evaluate")(evaluate.evaluate)
+app.command(name="score")(score.score)
+app.command(name="compare")(compare.compare)
+app.command(name="correlate")(correlate.correlate)
 app.command(name="list")(listing.list_parts)
 app.add_typer(data.app, name="data")
 app.add_typer(recipe.app, name="recipe")

@@ -15,9 +15,11 @@ from rich.progress import (
     Progress,
     ProgressColumn,
     SpinnerColumn,
+    TaskID,
     TextColumn,
     TimeRemainingColumn,
 )
+from rich.table import Table
 from rich.text import Text
 
 from tellapart.errors import TellapartError
@@ -31,6 +33,11 @@ def complain(error: TellapartError) -> None:
     """One line with the problem, one with the hint."""
     stderr.print(Text.assemble(("error: ", "bold red"), one_line(error.problem)))
     stderr.print(Text.assemble(("  hint: ", "bold"), one_line(error.hint)))
+
+
+def remark(text: str) -> None:
+    """One line about the result that is no complaint."""
+    stderr.print(Text.assemble(("note: ", "bold"), one_line(text)))
 
 
 def one_line(text: str) -> str:
@@ -53,6 +60,15 @@ def tell(line: str) -> None:
     encoding = sys.stdout.encoding
     sys.stdout.write(line.encode(encoding, "backslashreplace").decode(encoding) + "\n")
     sys.stdout.flush()
+
+
+def tell_table(table: Table) -> None:
+    """A table for people on stdout, as wide as the screen."""
+    screen = Console(markup=False, highlight=False)
+    with screen.capture() as drawn:
+        screen.print(table)
+    for line in drawn.get().splitlines():
+        tell(line.rstrip())
 
 
 @contextmanager
@@ -89,5 +105,27 @@ def counting(what: str) -> Iterator[Callable[[int, int], None]]:
         def watch(done: int, total: int) -> None:
             speed = bar.tasks[0].finished_speed or bar.tasks[0].speed
             bar.update(task, completed=done, total=total or None, rate=f"{speed:.0f}/s" if speed else "")
+
+        yield watch
+
+
+@contextmanager
+def watching() -> Iterator[Callable[[str, int, int], None]]:
+    """A bar for work that says itself what it is doing; without a screen, a line for each thing it does."""
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    with progress_bar(*columns, TimeRemainingColumn()) as bar:
+        tasks: dict[str, TaskID] = {}
+        current = ""
+
+        def watch(what: str, done: int, total: int) -> None:
+            nonlocal current
+            if what not in tasks:
+                tasks[what] = bar.add_task(one_line(what), total=total or None)
+                if not stderr.is_terminal:
+                    stderr.print(one_line(what))
+            if what != current and current:
+                bar.update(tasks[current], visible=False)
+            current = what
+            bar.update(tasks[what], completed=done, total=total or None, visible=True)
 
         yield watch

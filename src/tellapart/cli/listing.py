@@ -14,6 +14,7 @@ from tellapart.captioners.parts import CAPTIONERS
 from tellapart.cli.console import say
 from tellapart.data.readers import FORMATS
 from tellapart.data.text import PRESETS
+from tellapart.metrics.parts import METRICS
 from tellapart.objectives.parts import OBJECTIVES
 from tellapart.recipe import built_in_recipes
 from tellapart.registry import Registry
@@ -26,6 +27,7 @@ class Kind(StrEnum):
     captioners = "captioners"
     objectives = "objectives"
     encoders = "encoders"
+    metrics = "metrics"
     recipes = "recipes"
     formats = "formats"
     presets = "presets"
@@ -35,6 +37,7 @@ REGISTRIES: dict[Kind, Registry] = {
     Kind.captioners: CAPTIONERS,
     Kind.objectives: OBJECTIVES,
     Kind.encoders: ENCODERS,
+    Kind.metrics: METRICS,
 }
 
 

@@ -10,7 +10,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from tellapart.data.examples import Example, Problem, Reading
-from tellapart.data.images import PICTURE_SUFFIXES, decode, read_bytes
+from tellapart.data.images import decode
+from tellapart.data.picture_files import PICTURE_SUFFIXES, read_bytes
 from tellapart.errors import TellapartError
 
 # Enough to keep two cores busy while others wait for the disk.

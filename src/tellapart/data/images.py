@@ -1,4 +1,4 @@
-"""Pictures: finding them in folders, reading their bytes, and decoding them as a person sees them.
+"""Pictures: decoding them as a person sees them.
 
 Each file format is opened by its own class of Pillow, chosen by the first bytes of the file, rather than by
 `Image.open`: that one warns about large pictures through the `warnings` module, which no thread can silence
@@ -7,12 +7,9 @@ for itself alone, and it tries formats that run other programs or have no pixels
 
 from __future__ import annotations
 
-import os
 import re
-import stat
 import struct
 import threading
-from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
 from io import BytesIO
 from pathlib import Path
@@ -34,17 +31,8 @@ from PIL import (
 )
 from PIL.ExifTags import Base
 
+from tellapart.data.picture_files import one_line, read_bytes
 from tellapart.errors import TellapartError
-
-PICTURE_SUFFIXES: frozenset[str] = frozenset(
-    {".jpg", ".jpeg", ".jpe", ".jfif", ".mpo", ".png", ".apng", ".gif", ".bmp", ".tif", ".tiff", ".webp"}
-    | {".avif", ".jp2", ".j2k", ".jpf", ".jpx", ".ppm", ".pgm", ".pbm", ".pnm", ".pfm"}
-    | {".heic", ".heif"}
-)
-"""How the names of pictures end, in small letters: what is taken from a folder.
-
-HEIC cannot be opened, but a telephone's photographs must not be passed over without a word.
-"""
 
 MAX_PIXELS = 2 * 89_478_485
 """A picture with more pixels than this is refused before they are decoded: Pillow's own hard limit."""
@@ -96,30 +84,6 @@ def read_picture(path: Path, *, at_least: int = 0) -> Image.Image:
     return decode(read_bytes(path), name=str(path), at_least=at_least)
 
 
-def read_bytes(path: Path) -> bytes:
-    """All bytes of a file. A pipe or device is refused: it may never end."""
-    try:
-        if stat.S_ISDIR(mode := path.stat().st_mode):
-            raise TellapartError(f"{path} is a folder, not a picture", hint="name a picture inside it")
-        if not stat.S_ISREG(mode):
-            raise TellapartError(f"{path} is not a file", hint="save the picture in a file first")
-        return path.read_bytes()
-    except (OSError, ValueError) as error:
-        raise _unreachable(path, error) from error
-
-
-def _unreachable(path: Path, error: OSError | ValueError) -> TellapartError:
-    if isinstance(error, FileNotFoundError) and path.is_symlink():
-        return TellapartError(
-            f"{path} is a link to a file that does not exist", hint="restore what it points to"
-        )
-    if isinstance(error, FileNotFoundError):
-        return TellapartError(f"{path} does not exist", hint="check the spelling of the path")
-    if isinstance(error, PermissionError):
-        return TellapartError(f"{path} may not be read: permission denied", hint="change its permissions")
-    return TellapartError(f"{path} cannot be read: {_one_line(error)}", hint="check the path and the disk")
-
-
 def decode(data: bytes, *, name: str, at_least: int = 0) -> Image.Image:
     """The picture in a file's bytes, in RGB, upright, its first frame, transparency laid over white.
 
@@ -147,7 +111,7 @@ def decode(data: bytes, *, name: str, at_least: int = 0) -> Image.Image:
         raise _too_large(name) from error
     except Exception as error:  # Pillow raises nearly every kind of exception on damaged files
         raise TellapartError(
-            f"{name} is damaged or cut short: {_one_line(error)}", hint=_FETCH_AGAIN
+            f"{name} is damaged or cut short: {one_line(error)}", hint=_FETCH_AGAIN
         ) from error
 
 
@@ -173,10 +137,6 @@ def _too_large(name: str, size: str = "") -> TellapartError:
         f"{name} has more than {MAX_PIXELS:,} pixels{size}",
         hint="make it smaller, or check whether it is genuine",
     )
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split()) or type(error).__name__
 
 
 def _orientation(exif: bytes) -> int:
@@ -237,63 +197,3 @@ def _eight_bits(values: Num[np.ndarray, "h w"]) -> UInt8[np.ndarray, "h w"]:
     grey -= low
     grey *= 255.0 / ((high - low) or 1.0)
     return np.rint(grey, out=grey).astype(np.uint8)
-
-
-def find_pictures(paths: Iterable[Path]) -> Iterator[Path | TellapartError]:
-    """Pictures among files and folders, found while one reads them.
-
-    A file is taken as named. A folder gives the pictures in it and in its sub-folders, by name and in sorted
-    order; hidden ones and folders behind links are left out. What cannot be searched, or holds no picture,
-    stands as an error in its place.
-    """
-    for path in paths:
-        try:
-            is_folder = stat.S_ISDIR(path.stat().st_mode)
-        except (OSError, ValueError) as error:
-            yield _unreachable(path, error)
-            continue
-        if is_folder:
-            yield from _pictures_in(path)
-        else:
-            yield path
-
-
-def _pictures_in(folder: Path) -> Iterator[Path | TellapartError]:
-    empty = True
-    waiting: list[tuple[Path, bool]] = [(folder, True)]
-    while waiting:
-        path, is_folder = waiting.pop()
-        if not is_folder:
-            empty = False
-            yield path
-            continue
-        try:
-            waiting.extend(_entries(path))
-        except OSError as error:
-            empty = False
-            yield _unreachable(path, error)
-    if empty:
-        suffixes = " ".join(sorted(PICTURE_SUFFIXES))
-        yield TellapartError(f"{folder} has no pictures in it", hint=f"their names should end in {suffixes}")
-
-
-def _entries(folder: Path) -> list[tuple[Path, bool]]:
-    """Sub-folders (true) and pictures (false) of one folder, last name first."""
-    with os.scandir(folder) as entries:
-        seen = [
-            (folder / entry.name, entry.is_dir(follow_symlinks=False))
-            for entry in entries
-            if not entry.name.startswith(".") and _may_hold_picture(entry)
-        ]
-    return sorted(seen, reverse=True)
-
-
-def _may_hold_picture(entry: os.DirEntry[str]) -> bool:
-    if entry.is_dir(follow_symlinks=False):
-        return True
-    if Path(entry.name).suffix.lower() not in PICTURE_SUFFIXES:
-        return False
-    try:
-        return not entry.is_dir()
-    except OSError:  # a link that leads nowhere: reading it tells the user
-        return True

@@ -12,7 +12,8 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float32
 
-from tellapart.data.images import decode, read_bytes
+from tellapart.data.images import decode
+from tellapart.data.picture_files import read_bytes
 from tellapart.errors import TellapartError
 from tellapart.vision.cache import FeatureCache, digest_of
 from tellapart.vision.encoder import Encoder, Features

@@ -56,7 +56,11 @@ def test_tells_the_line_of_a_record_and_of_what_it_mentions(tmp_path: Path) -> N
     ("data", "problem"),
     [
         (b"", ":1: not JSON: Expecting '{' (column 1)"),
-        (b"[]", ":1: not JSON: Expecting '{' (column 1)"),
+        (b"5", ":1: not JSON: Expecting '{' (column 1)"),
+        (b"[1,\n 2", ":2: not JSON: Expecting ',' (column 3)"),
+        (b"[1]\n 2", ":2: not JSON: Extra data (column 2)"),
+        (b'[1,\n {"a": 1, "b": 2, "a": 3}]', ":2: not JSON: the key 'a' stands there twice (column 2)"),
+        (b'{"a": [1],\n"a": [2]}', ":2: not JSON: the key 'a' stands there twice (column 1)"),
         (b'{"a": [1,\n 2', ":2: not JSON: Expecting ',' (column 3)"),
         (b'{"a": [1,\n\n  ]}', ":3: not JSON: Expecting value (column 3)"),
         (b'{"a": 1\n "b": 2}', ":2: not JSON: Expecting ',' (column 2)"),
@@ -80,6 +84,15 @@ def test_a_broken_file_is_an_error_with_its_line(tmp_path: Path, data: bytes, pr
         read_document(path)
 
     assert caught.value.problem.startswith(f"{path}{problem}")
+
+
+def test_a_file_may_be_one_list(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_text('\n [{"a": 1},\n\n{"a": 2}] \n')
+    document = read_document(path)
+    records = document.records("")
+    assert [record.value for record in records] == [{"a": 1}, {"a": 2}]
+    assert [document.where(record) for record in records] == [f"{path}:2", f"{path}:4"]
 
 
 def test_a_list_that_is_not_there_is_an_error(tmp_path: Path) -> None:

