@@ -20,13 +20,8 @@ def our_ngrams() -> Job:
     from tellapart import score
     from tellapart.metrics import bleu, cider, rouge  # noqa: F401 - imports are not what is timed
 
-    return lambda captions: dict(
-        score(
-            [texts[0] for texts in captions],
-            [texts[1:] for texts in captions],
-            metrics=["bleu", "rouge", "cider"],
-        ).scores
-    )
+    metrics = ["bleu", "rouge", "cider"]
+    return lambda captions: score([c[0] for c in captions], [c[1:] for c in captions], metrics=metrics).scores
 
 
 def their_ngrams() -> Job:
@@ -50,9 +45,8 @@ def our_meteor() -> Job:
     """METEOR from raw text, by this project."""
     from tellapart import score
 
-    return lambda captions: dict(
-        score([texts[0] for texts in captions], [texts[1:] for texts in captions], metrics=["meteor"]).scores
-    )
+    metrics = ["meteor"]
+    return lambda captions: score([c[0] for c in captions], [c[1:] for c in captions], metrics=metrics).scores
 
 
 def their_meteor() -> Job:
@@ -62,6 +56,36 @@ def their_meteor() -> Job:
     def work(captions: Captions) -> dict[str, float]:
         candidates, references = their_tokens(captions)
         return {"METEOR": float(Meteor().compute_score(references, candidates)[0])}
+
+    return work
+
+
+def our_sets() -> Job:
+    """All measures of sets of candidates, by this project."""
+    from tellapart import score
+    from tellapart.metrics import sets  # noqa: F401 - imports are not what is timed
+
+    return lambda captions: score(captions, metrics=["sets"]).scores
+
+
+def their_self_bleu() -> Job:
+    """The mBLEU of pycocoevalcap's BLEU: each caption in turn against the others, over the corpus."""
+    from pycocoevalcap.bleu.bleu import Bleu
+    from pycocoevalcap.tokenizer.ptbtokenizer import PTBTokenizer
+
+    def work(captions: Captions) -> dict[str, float]:
+        texts = PTBTokenizer().tokenize(
+            {i: [{"caption": text} for text in group] for i, group in enumerate(captions)}
+        )
+        found = []
+        for place in range(len(captions[0])):
+            one = {i: [group[place]] for i, group in texts.items()}
+            others = {i: group[:place] + group[place + 1 :] for i, group in texts.items()}
+            found.append(Bleu(4).compute_score(others, one, verbose=0)[0])
+        return {
+            f"mBLEU-{order}": sum(values) / len(values)
+            for order, values in enumerate(zip(*found, strict=True), 1)
+        }
 
     return work
 
@@ -84,6 +108,9 @@ JOBS: dict[tuple[str, str], Callable[[], Job]] = {
     ("theirs", "ngrams"): their_ngrams,
     ("ours", "meteor"): our_meteor,
     ("theirs", "meteor"): their_meteor,
+    ("ours", "sets"): our_sets,
+    ("ours", "self_bleu"): our_sets,  # mBLEU and all the others with it
+    ("theirs", "self_bleu"): their_self_bleu,
 }
 
 

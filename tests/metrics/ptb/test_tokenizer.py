@@ -116,3 +116,24 @@ def test_time_is_linear(piece: str) -> None:
 
     short, long = min(seconds(1_000) for _ in range(3)), min(seconds(16_000) for _ in range(2))
     assert long < 60 * short, "16 times the length; squared it would be 256 times the time"
+
+
+def test_plain_letters_before_a_space_are_one_word_but_for_six() -> None:
+    # Every state that letters lead to, each by one word that leads there: what holds for it holds for all.
+    grammar = tokenizer._lexer()._grammar
+    words = {id(grammar.machine.start): ""}
+    waiting = [(grammar.machine.start, "")]
+    while waiting:
+        state, word = waiting.pop(0)
+        for letter in string.ascii_letters:
+            following = state[letter.translate(grammar.machine.classes)]
+            if id(following) not in words:
+                words[id(following)] = word + letter
+                waiting.append((following, word + letter))
+    assert len(words) > 100
+    for word in [word for word in words.values() if word]:
+        reading = tokenizer._Reading(grammar, word, " ")
+        is_one = list(reading.words()) == [word.lower()] and not reading.asked_for_more
+        assert is_one != (word.lower() in tokenizer._TWO_WORDS), word
+    for word in tokenizer._TWO_WORDS:
+        assert len(list(tokenizer._Reading(grammar, word, " ").words())) == 2

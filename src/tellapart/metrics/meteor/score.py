@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -137,7 +139,11 @@ def _best_statistics(
     words = np.fromiter(map(vocabulary.__getitem__, flat), np.int32, len(flat))
     lexicon, known = _lexicon(list(vocabulary), resources)
     occurring, table = with_phrases(starts, words, known[words], resources.phrases)
-    found = align(occurring, table, lexicon, pairs, modules)
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    with ThreadPoolExecutor(cores) as pool:  # compiled code lets other threads run meanwhile
+        shares = [np.ascontiguousarray(share) for share in np.array_split(pairs, cores)]
+        parts = [pool.submit(align, occurring, table, lexicon, share, modules) for share in shares]
+        found = np.concatenate([part.result() for part in parts])
     firsts = np.cumsum([0, *map(len, references)])[:-1]
     return found[_first_best(segment_scores(found), firsts)]
 

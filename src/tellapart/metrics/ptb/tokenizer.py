@@ -43,6 +43,9 @@ _ASTRAL = re.compile("[\U00010000-\U0010ffff]")
 # What is taken to follow a caption: a sentence, or nothing. No other stretch is kept with as much after it.
 _ENDINGS = (" A ", "   ")
 
+# The only words of plain letters that the grammar does not leave as they are.
+_TWO_WORDS = frozenset(["cannot", "gonna", "wanna", "gotta", "lemme", "gimme"])
+
 _REMEMBERED = 1 << 17
 _LONGEST_REMEMBERED = 40
 _FAR = 256  # characters read in vain before it is worth remembering where they led
@@ -183,7 +186,9 @@ class _Lexer:
         *stretches, last = text.split(" ")
         found: list[str] = []
         for stretch, after in zip(stretches, [*stretches, last][1:], strict=True):
-            tokens = self._settle(stretch, " ")
+            tokens = self._known.get(stretch)
+            if tokens is None:
+                tokens = self._settle(stretch, " ")
             if tokens is None:
                 tokens = self._settle(stretch, " " + (after[:1] or " "))
             if tokens is None:
@@ -211,6 +216,8 @@ class _Lexer:
         return tokens
 
     def _work_out(self, stretch: str, following: str) -> tuple[str, ...] | None:
+        if stretch.isalpha() and stretch.isascii() and stretch.lower() not in _TWO_WORDS:
+            return (stretch.lower(),)  # nothing in the grammar sees more in plain letters before a space
         if following in _ENDINGS:
             words = self._words(stretch, following)
             return tuple(_scored(words)) if words else None  # then the end of the line is before this stretch
