@@ -27,7 +27,7 @@ def test_the_jar_counts_the_same(writer: Any, meteor_files: ResourceFiles, resou
     theirs = meteor_by_jar(candidates, references, meteor_files, watch=lambda *step: steps.append(step)).each
     ours = meteor(candidates, references, resources).each
     assert steps == [(done, IMAGES) for done in range(1, IMAGES + 1)]
-    assert (theirs[:, 4:20].reshape(-1, 4, 4).sum(axis=(0, 2)) > 100).all(), "each module had work to do"
+    assert (theirs[:, 4:20].reshape(-1, 4, 4).sum(axis=(0, 2)) > 20).all(), "each module had work to do"
     wrong = np.flatnonzero((ours != theirs).any(axis=1))
     assert [(images[place], ours[place].tolist(), theirs[place].tolist()) for place in wrong] == []
     assert 0.2 < segment_scores(ours).mean() < 0.8
