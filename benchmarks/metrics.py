@@ -15,7 +15,6 @@ Times on shared machines mean little alone: read the ratios.
 from __future__ import annotations
 
 import argparse
-import gzip
 import json
 import os
 import subprocess
@@ -49,7 +48,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     rounds = parser.parse_args().rounds
     with tempfile.TemporaryDirectory() as scratch:
-        captions = Path(scratch) / "captions.json.gz"
+        captions = Path(scratch)
         write_captions(Path(os.environ["TELLAPART_DATA"]), captions)
         race("tokenizer, BLEU, ROUGE-L, CIDEr-D", "ngrams", captions, rounds)
         run("ours", "meteor", captions, 10)  # builds the index and compiles, once
@@ -60,21 +59,21 @@ def main() -> None:
         grow("all measures of sets, of five captions", "sets", captions, SETS, rounds)
 
 
-def write_captions(data: Path, path: Path) -> None:
-    """Five captions an image: those of val2017, then of Flickr30k, then of Flickr8k."""
+def write_captions(data: Path, folder: Path) -> None:
+    """Five captions an image: those of val2017, then of Flickr30k, then of Flickr8k; a file for each size."""
     files = (
         "text/coco_captions_val2017.json.gz",
         "text/flickr30k_captions.jsonl.gz",
         "flickr8k/captions.txt",
     )
     found = [list(entry.captions[:5]) for name in files for entry in read_captions(data / name).entries]
-    with gzip.open(path, "wt", encoding="utf-8") as file:
-        json.dump(found, file)
+    for size in {10, IMAGES, *SIZES, *SETS}:
+        (folder / f"{size}.json").write_text(json.dumps(found[:size]), encoding="utf-8")
 
 
 def run(who: str, job: str, captions: Path, images: int) -> Taken:
     """One job in a process of its own."""
-    command = [sys.executable, "-m", "benchmarks.metrics_worker", who, job, str(captions), str(images)]
+    command = [sys.executable, "-m", "benchmarks.metrics_worker", who, job, str(captions / f"{images}.json")]
     began = perf_counter()
     ended = subprocess.run(command, check=True, capture_output=True, text=True)
     whole = perf_counter() - began

