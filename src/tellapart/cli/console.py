@@ -122,7 +122,7 @@ def watching() -> Iterator[Callable[[str, int, int], None]]:
             if what not in tasks:
                 tasks[what] = bar.add_task(one_line(what), total=total or None)
                 if not stderr.is_terminal:
-                    stderr.print(one_line(what))
+                    stderr.print(f"{one_line(what)} …")
             if what != current and current:
                 bar.update(tasks[current], visible=False)
             current = what
