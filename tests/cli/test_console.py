@@ -87,4 +87,4 @@ def test_without_a_screen_each_thing_is_said_once(capfd: pytest.CaptureFixture[s
     with watching() as watch:
         for what, done in (("METEOR", 0), ("METEOR", 5), ("two\nlines", 0), ("METEOR", 0), ("METEOR", 9)):
             watch(what, done, 10)
-    assert capfd.readouterr().err == "METEOR\ntwo\\nlines\n"
+    assert capfd.readouterr().err == "METEOR …\ntwo\\nlines …\n"

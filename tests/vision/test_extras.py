@@ -17,7 +17,8 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from tellapart.errors import TellapartError
-from tellapart.vision.extras import build_open_clip, build_timm, build_transformers, import_extra
+from tellapart.extras import import_extra
+from tellapart.vision.extras import build_open_clip, build_timm, build_transformers
 
 transformers: Any = import_module("transformers")  # its own types are too partial to check against
 
@@ -155,9 +156,9 @@ def test_a_library_that_breaks_while_it_is_imported_is_explained(
     (tmp_path / "broken_library.py").write_text("raise RuntimeError('operator\\ndoes not exist')")
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(TellapartError) as caught:
-        import_extra("broken_library", extra="timm")
+        import_extra("broken_library", needed_by="this encoder", extra="timm")
     assert caught.value.problem.endswith("fails to import: operator does not exist")
-    assert "torchvision" in caught.value.hint
+    assert caught.value.hint == "install versions that belong together: pip install 'tellapart[timm]'"
 
 
 def test_the_builders_are_imported_without_torch_or_the_libraries() -> None:

@@ -21,6 +21,7 @@ from PIL import Image
 
 from tellapart.data.images import read_picture
 from tellapart.errors import TellapartError
+from tellapart.extras import import_extra
 from tellapart.metrics.embedding_score import (
     WEIGHT,
     clip_scores,
@@ -36,7 +37,6 @@ from tellapart.metrics.pretrained import (
     expect_whole,
     find_source,
     identity,
-    import_transformers,
     loading,
 )
 from tellapart.metrics.score import Floats, Score, mean_score, signed
@@ -187,7 +187,7 @@ class Clip:
 
 def load_clip(model: str) -> Clip:
     """A CLIP checkpoint, from a folder (never touching the network) or from the hub."""
-    transformers = import_transformers("CLIPScore", extra="transformers")
+    transformers = import_extra("transformers", needed_by="CLIPScore", extra="transformers")
     source = find_source(model, hint=_HINT)
     with loading(transformers, model, hint=_HINT):
         return _load(transformers, source)

@@ -18,13 +18,13 @@ from typing import Any
 import torch
 
 from tellapart.errors import TellapartError
+from tellapart.extras import import_extra
 from tellapart.metrics.material import Watch
 from tellapart.metrics.pretrained import (
     Source,
     expect_whole,
     find_source,
     identity,
-    import_transformers,
     loading,
 )
 from tellapart.storage import cache_folder, new_folder
@@ -59,7 +59,7 @@ class LanguageModel:
 
 def load_language_model(model: str, watch: Watch) -> LanguageModel:
     """A language model by its name in settings: `smollm2`, a folder, or a name on the hub."""
-    transformers = import_transformers("perplexity", extra="fluency")
+    transformers = import_extra("transformers", needed_by="perplexity", extra="fluency")
     if model == SMOLLM2:
         folder = unpacked(transformers, find_gguf(), watch)
         source = Source(str(folder), Path(GGUF).stem, local_files_only=True)

@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from torch import nn
 
 from tellapart.errors import TellapartError
+from tellapart.extras import in_short
 from tellapart.vision.torch_encoder import fingerprint
 
 
@@ -39,17 +39,6 @@ def find_source(model: str, *, hint: str) -> Source:
     raise TellapartError(f"there is no folder {model}", hint=hint)
 
 
-def import_transformers(metric: str, *, extra: str) -> Any:
-    """The library, or an error that says which measure needs it and how to install it."""
-    try:
-        return import_module("transformers")
-    except ModuleNotFoundError as error:
-        raise TellapartError(
-            f"{metric} needs transformers, and there is no module {error.name!r}",
-            hint=f"pip install 'tellapart[{extra}]'",
-        ) from error
-
-
 @contextmanager
 def loading(transformers: Any, model: str, *, hint: str) -> Iterator[None]:
     """Load without the library's own progress bars, and turn whatever it raises into one line."""
@@ -61,8 +50,7 @@ def loading(transformers: Any, model: str, *, hint: str) -> Iterator[None]:
     except TellapartError:
         raise
     except Exception as error:  # a foreign library raises nearly anything about a checkpoint
-        text = " ".join(str(error).split()) or type(error).__name__
-        raise TellapartError(f"the model {model} cannot be loaded: {text[:300]}", hint=hint) from error
+        raise TellapartError(f"the model {model} cannot be loaded: {in_short(error)}", hint=hint) from error
     finally:
         if shown:
             bars.enable_progress_bar()

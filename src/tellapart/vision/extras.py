@@ -8,16 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib import import_module
-from types import ModuleType
 
 from tellapart.errors import TellapartError
+from tellapart.extras import import_extra, in_short
 from tellapart.vision.encoder import Encoder
 
 
 def build_timm(model: str) -> Encoder:
     """An image model of timm: a name such as `resnet50.a1_in1k`, or a folder with config.json and weights."""
-    library = import_extra("timm", extra="timm")
+    library = import_extra("timm", needed_by="this encoder", extra="timm")
     from tellapart.vision import timm_encoder
 
     with _explained(
@@ -29,7 +28,7 @@ def build_timm(model: str) -> Encoder:
 
 def build_open_clip(model: str) -> Encoder:
     """The vision tower of an OpenCLIP model: `MODEL/TAG`, `hf-hub:NAME`, or a folder."""
-    library = import_extra("open_clip", extra="open-clip")
+    library = import_extra("open_clip", needed_by="this encoder", extra="open-clip")
     from tellapart.vision import open_clip_encoder
 
     with _explained(
@@ -45,7 +44,7 @@ def build_transformers(model: str) -> Encoder:
     Takes towers (CLIP, SigLIP, ViT, DINOv2 …), whole models that have one (CLIP, BLIP, LLaVA …) and image
     classifiers, whose classes it gives as well.
     """
-    library = import_extra("transformers", extra="transformers")
+    library = import_extra("transformers", needed_by="this encoder", extra="transformers")
     from tellapart.vision import transformers_encoder
 
     with _explained(
@@ -53,22 +52,6 @@ def build_transformers(model: str) -> Encoder:
         hint="name a folder that holds a checkpoint, or a hub name, whose first use needs the network",
     ):
         return transformers_encoder.load(library, model)
-
-
-def import_extra(module: str, *, extra: str) -> ModuleType:
-    """A library that the core does not need, or an error that says how to install it."""
-    try:
-        return import_module(module)
-    except ModuleNotFoundError as error:
-        raise TellapartError(
-            f"this encoder needs {module}, and there is no module {error.name!r}",
-            hint=f"pip install 'tellapart[{extra}]'",
-        ) from error
-    except Exception as error:  # a torchvision built for another torch fails with a RuntimeError of its own
-        raise TellapartError(
-            f"this encoder needs {module}, which fails to import: {_one_line(error)}",
-            hint="install the versions of torch and torchvision that belong together",
-        ) from error
 
 
 @contextmanager
@@ -80,10 +63,5 @@ def _explained(name: str, *, hint: str) -> Iterator[None]:
         raise
     except Exception as error:
         raise TellapartError(
-            f"the encoder {name!r} cannot be loaded: {_one_line(error)}", hint=hint
+            f"the encoder {name!r} cannot be loaded: {in_short(error)}", hint=hint
         ) from error
-
-
-def _one_line(error: Exception) -> str:
-    text = " ".join(str(error).split()) or type(error).__name__
-    return text if len(text) <= 300 else f"{text[:300]} …"

@@ -10,29 +10,17 @@ import hashlib
 import os
 from collections.abc import Callable
 from functools import cache
-from importlib import import_module, metadata
+from importlib import metadata
 from pathlib import Path
-from types import ModuleType
 from typing import TypeVar, cast
 
 from tellapart.errors import TellapartError
+from tellapart.extras import import_extra
 from tellapart.storage import cache_folder
 
 HINT = "pip install 'tellapart[meteor]'"
 
 Function = TypeVar("Function", bound=Callable[..., object])
-
-
-def import_extra(module: str) -> ModuleType:
-    """A library that the core does not need, or an error that says how to install it."""
-    try:
-        return import_module(module)
-    except ModuleNotFoundError as error:
-        raise TellapartError(
-            f"METEOR needs {module}, and there is no module {error.name!r}", hint=HINT
-        ) from error
-    except Exception as error:  # numba refuses a numpy that is newer than itself with an ImportError
-        raise TellapartError(f"METEOR needs {module}, which fails to import: {error}", hint=HINT) from error
 
 
 def must_compile() -> bool:
@@ -42,7 +30,7 @@ def must_compile() -> bool:
 
 def compiled(function: Function) -> Function:
     """The function as machine code, compiled at its first call and remembered on disk for later runs."""
-    numba = import_extra("numba")
+    numba = import_extra("numba", needed_by="METEOR", extra="meteor")
     before = numba.config.CACHE_DIR
     numba.config.CACHE_DIR = os.fspath(_folder())
     try:
@@ -67,7 +55,7 @@ def _sources() -> str:
 
 def stem_function() -> Callable[[str], str]:
     """The English Snowball stemmer as the jar has it, which is that of snowballstemmer 2."""
-    library = import_extra("snowballstemmer.english_stemmer")
+    library = import_extra("snowballstemmer.english_stemmer", needed_by="METEOR", extra="meteor")
     version = metadata.version("snowballstemmer")
     if version.split(".")[0] != "2":
         raise TellapartError(
