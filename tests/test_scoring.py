@@ -235,3 +235,8 @@ def test_everything_as_plain_values() -> None:
     rows = list(result.rows())
     assert [row["image_id"] for row in rows] == IDS
     assert all("BLEU-4" in row and "Vocabulary" not in row for row in rows)
+
+
+def test_a_name_beside_all_must_be_right() -> None:
+    with pytest.raises(TellapartError, match="no metric is called 'blue'"):
+        choose("all,blue")

@@ -160,7 +160,7 @@ def choose(metrics: Sequence[str | Config] | str | None, settings: Sequence[Conf
         raise TellapartError("no measure is named", hint=f"there are: {', '.join(METRICS.names())}")
     must_run = metrics is not None and "all" not in named
     if "all" in named:
-        named = [*METRICS.names(), *(each for each in named if isinstance(each, Config))]
+        named = [*METRICS.names(), *(each for each in named if each != "all")]
     chosen = {part.name: (part, config) for part, config in map(_part, named)}
     for part, config in map(_part, settings):
         if part.name in chosen:

@@ -192,7 +192,7 @@ def test_the_whole_is_words_by_words_and_no_mean_over_images() -> None:
     assert score.each is not None
     assert score.each.tolist() == [1.0, 0.5, 0.0]
     assert score.notes == ("1 caption has no content word: its share of unsupported detail is 0",)
-    assert score.signature == "tokenizer:ptb|references:1-2|wordnet:3.0|match:lemma+synonym"
+    assert score.signature.startswith("tokenizer:ptb|references:1-2|wordnet:3.0|match:lemma+synonym|lists:")
     assert score.pooled is not None
     weights = np.array([[2.0, 1.0, 0.0], [0.0, 0.0, 3.0]])
     assert score.pooled.formula(weights @ score.pooled.statistics).tolist() == [4 / 6, 0.0]

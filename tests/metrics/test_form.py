@@ -69,7 +69,7 @@ def test_the_whole_is_the_share_and_says_how_it_was_found() -> None:
     material = Material(("1", "2", "3", "4"), (("a dog dog",), ("a dog",), ("a dog of",), ("two dogs",)))
     repetition, ending = form(material)
     assert (repetition.corpus, ending.corpus) == (0.25, 0.25)
-    assert repetition.signature == "tokenizer:ptb|adjacent:1-4|echo:5"
+    assert repetition.signature.startswith("tokenizer:ptb|adjacent:1-4|echo:5|emphatic:")
     assert ending.signature.startswith("tokenizer:ptb|endings:")
     assert repetition.notes == ending.notes == ()
 

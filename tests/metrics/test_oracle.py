@@ -19,7 +19,7 @@ from tellapart.metrics.bleu import bleu
 from tellapart.metrics.cider import cider
 from tellapart.metrics.material import Material, Metric
 from tellapart.metrics.oracle import build_oracle
-from tellapart.metrics.parts import METRICS, CiderConfig, OracleConfig
+from tellapart.metrics.parts import METRICS, CiderConfig, MeteorConfig, OracleConfig
 from tellapart.metrics.rouge import rouge
 from tellapart.metrics.score import Floats, Score, mean_score
 from tellapart.registry import Part
@@ -197,7 +197,10 @@ def test_frequencies_of_the_training_captions() -> None:
         ("x",), (("a red dog", "a dog"),), (("a red dog",),), training=(("a red dog",), ("a cat",), ("one",))
     )
     found = {
-        score.name: score for score in build_oracle(OracleConfig(metrics=("cider",), df="train"))(material)
+        score.name: score
+        for score in build_oracle(OracleConfig(metrics=("cider",), settings=(CiderConfig(df="train"),)))(
+            material
+        )
     }
     expected = cider(column(material, 0), CiderConfig(df="train"))[0]
     assert found["oracle CIDEr-D@2"].corpus == pytest.approx(expected.corpus)
@@ -273,3 +276,10 @@ def test_spice_is_refused_where_it_would_take_hours() -> None:
     with pytest.raises(TellapartError, match="22,000 texts for 20 candidates of 1,000 images") as refused:
         of(many, metrics=("bleu", "spice"))
     assert "sizes" in refused.value.hint
+
+
+def test_measures_of_the_oracle_have_their_own_settings(tmp_path: Path) -> None:
+    material = Material(("1",), (("a dog", "a cat"),), (("a dog",),))
+    settings = (MeteorConfig(resources=str(tmp_path)),)
+    with pytest.raises(TellapartError, match=r"no METEOR resources there|not there, or not whole"):
+        build_oracle(OracleConfig(metrics=("meteor",), settings=settings))(material)

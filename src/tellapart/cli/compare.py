@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -77,14 +78,18 @@ def compare(
             material, remarks = read_material(path, references, train=train, images=images)
             results.append(measure(material, choice, drop_repeats=drop_repeats, remarks=remarks, watch=watch))
         found = compare_scores(results[0], results[1], draws=draws, seed=seed, watch=watch)
-    _report(found, images=results[0].images, draws=draws, json=json)
-    for note in dict.fromkeys(note for result in results for note in remarks_of(result)):
+    notes = list(dict.fromkeys(note for result in results for note in remarks_of(result)))
+    _report(found, images=results[0].images, draws=draws, json=json, notes=notes)
+    for note in notes:
         remark(note)
 
 
-def _report(found: list[Difference], *, images: int, json: bool, draws: int = 0) -> None:
+def _report(
+    found: list[Difference], *, images: int, json: bool, draws: int = 0, notes: Sequence[str] = ()
+) -> None:
     if json:
-        say({"differences": {each.name: each.to_json() for each in found}, "images": images, "draws": draws})
+        differences = {each.name: each.to_json() for each in found}
+        say({"differences": differences, "images": images, "draws": draws, "notes": list(notes)})
         return
     _show(found)
     tell(f"{images:,} images" + (f", {draws:,} draws; interval and p are those of B - A" if draws else ""))

@@ -79,6 +79,7 @@ def correlate(
                 "pairs": len(panel.judgements),
                 "ratings": panel.ratings,
                 "left_out": panel.own,
+                "notes": list(remarks),
             }
         )
     else:

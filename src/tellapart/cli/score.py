@@ -114,9 +114,9 @@ def score(
         ClipScoreConfig(model=clip),
         FluencyConfig(model=language_model),
         RetrievalConfig(ranks_from=1 if ranks_from else 0),
-        OracleConfig(metrics=_names(oracle), sizes=_numbers(sizes), df=df or OracleConfig().df),
     ]
-    choice = choose(metrics, settings)
+    best = OracleConfig(metrics=_names(oracle), sizes=_numbers(sizes), settings=tuple(settings))
+    choice = choose(metrics, [*settings, best])
     if each is not None and each.is_dir():
         raise TellapartError(f"--each {each} is a folder", hint="name a file to write to")
     material, remarks = read_material(

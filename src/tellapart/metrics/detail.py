@@ -34,7 +34,7 @@ import numpy as np
 from tellapart.metrics.material import Material, Metric
 from tellapart.metrics.parts import DetailConfig
 from tellapart.metrics.ptb.tokenizer import tokenize, tokenize_all
-from tellapart.metrics.score import Floats, Pooled, Score, signed
+from tellapart.metrics.score import Floats, Pooled, Score, content_name, signed
 from tellapart.metrics.wordnet import VERSION, WordNet, detached, load_wordnet, spelt_as_one
 
 _DETERMINERS = """
@@ -93,7 +93,10 @@ def detail(material: Material) -> list[Score]:
         statistics[row] = len(matcher.unsupported(caption, supporting)), len(content_words(caption))
         if row % 500 == 499 or row + 1 == len(material):
             material.watch("looking up details", row + 1, len(material))
-    signature = signed(material.base_signature | {"wordnet": VERSION, "match": "lemma+synonym"})
+    lists = content_name(*sorted(FUNCTION_WORDS), *PHRASES)
+    signature = signed(
+        material.base_signature | {"wordnet": VERSION, "match": "lemma+synonym", "lists": lists}
+    )
     each, corpus = _share(statistics), float(_share(statistics.sum(axis=0)))
     pooled = Pooled(statistics, _share)
     return [Score("Unsupported-detail", corpus, signature, each, pooled, _notes(statistics))]

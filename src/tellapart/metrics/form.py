@@ -19,12 +19,11 @@ without words has neither fault, and a note counts them.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 
 from tellapart.metrics.material import Material, Metric
 from tellapart.metrics.parts import FormConfig
-from tellapart.metrics.score import Score, mean_score, signed
+from tellapart.metrics.score import Score, content_name, mean_score, signed
 
 ADJACENT = 4
 """The longest run of words that is compared with the one after it; longer ones are echoes anyhow."""
@@ -54,8 +53,15 @@ def form(material: Material) -> list[Score]:
     """The shares of captions that repeat themselves and of captions that end in the middle."""
     captions = material.caption_tokens
     notes = _empty_note(sum(not words for words in captions))
-    repetition = signed({"tokenizer": "ptb", "adjacent": f"1-{ADJACENT}", "echo": ECHO})
-    ending = signed({"tokenizer": "ptb", "endings": _list_name()})
+    repetition = signed(
+        {
+            "tokenizer": "ptb",
+            "adjacent": f"1-{ADJACENT}",
+            "echo": ECHO,
+            "emphatic": content_name(*sorted(EMPHATIC)),
+        }
+    )
+    ending = signed({"tokenizer": "ptb", "endings": content_name(*sorted(UNFINISHED))})
     return [
         mean_score("Repetition", [float(repeats(words)) for words in captions], repetition, notes=notes),
         mean_score("Broken-ending", [float(ends_badly(words)) for words in captions], ending, notes=notes),
@@ -87,10 +93,6 @@ def _echoes(words: Sequence[str]) -> bool:
     """Whether some words in a row occur a second time, however far away; they may overlap."""
     runs = [tuple(words[place : place + ECHO]) for place in range(len(words) - ECHO + 1)]
     return len(set(runs)) < len(runs)
-
-
-def _list_name() -> str:
-    return hashlib.sha256(" ".join(sorted(UNFINISHED)).encode()).hexdigest()[:8]
 
 
 def _empty_note(empty: int) -> tuple[str, ...]:

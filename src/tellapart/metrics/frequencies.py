@@ -15,7 +15,7 @@ import numpy as np
 from tellapart.data.caption_file import read_captions
 from tellapart.errors import TellapartError
 from tellapart.metrics.material import Material, owners
-from tellapart.metrics.score import Floats
+from tellapart.metrics.score import Floats, content_name
 from tellapart.metrics.sentences import Lexicon, Order, Sentences, runs
 
 COCO_VAL_IMAGES = 40_504  # of val2014, whose table has been passed from program to program since 2015
@@ -153,7 +153,9 @@ def _of_table(name: str, path: Path, material: Material) -> TableFrequencies:
             f"{path}: an n-gram stands in {max(table.values()):g} of {documents:g} documents",
             hint="a table without 'ref_len' is taken for that of COCO val2014; this one is another's",
         )
-    return TableFrequencies(f"{name}({documents:g})", int(documents), table, material.lexicon)
+    # The table of COCO val is one known to all; any other is told apart by what it holds.
+    content = "" if name == "coco-val" else f",{content_name(str(sorted(table.items())))}"
+    return TableFrequencies(f"{name}({documents:g}{content})", int(documents), table, material.lexicon)
 
 
 def _is_table(table: Mapping[Any, Any]) -> bool:

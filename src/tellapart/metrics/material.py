@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,7 +12,7 @@ import numpy as np
 
 from tellapart.errors import TellapartError
 from tellapart.metrics.ptb.tokenizer import tokenize_all
-from tellapart.metrics.score import Floats, Score
+from tellapart.metrics.score import Floats, Score, content_name
 from tellapart.metrics.sentences import Ints, Lexicon, Order, Sentences, count_ngrams, offsets
 
 Watch = Callable[[str, int, int], None]  # what is being done, how much of it is, how much there is
@@ -104,8 +103,7 @@ class Material:
     @cached_property
     def training_name(self) -> str:
         """How signatures call the training captions: how many images, and a fingerprint of the texts."""
-        texts = "\n".join(chain.from_iterable(self.training or ()))
-        content = hashlib.sha256(texts.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+        content = content_name(*chain.from_iterable(self.training or ()))
         return f"{len(self.training or ())},{content}"
 
     @cached_property

@@ -23,6 +23,7 @@ from tellapart.metrics.rouge import rouge_values
 from tellapart.metrics.score import Floats, Score
 from tellapart.metrics.sentences import Sentences
 from tellapart.metrics.sets import expect_several
+from tellapart.registry import Config
 
 SIZES = (1, 2, 5, 10, 20, 50, 100)
 
@@ -112,14 +113,15 @@ def _scored(kind: str, choice: str, score: Score, size: int, each: Floats) -> Sc
 def _measured(material: Material, name: str, config: OracleConfig) -> list[_Measured]:
     """Every score that a measure gives, for every candidate."""
     part = METRICS.get(name)
-    metric: Metric = part.builder()(CiderConfig(df=config.df) if name == "cider" else part.config())
+    settings = _settings(part.config, config)
+    metric: Metric = part.builder()(settings)
     if name in _ONE_BY_ONE:
         return [
             _Measured(score, _each(score).reshape(len(material), -1))
             for score in metric(_flattened(material))
         ]
     if name in _AT_ONCE:
-        values = _AT_ONCE[name](material, config).reshape(len(material), material.width, -1)
+        values = _AT_ONCE[name](material, settings).reshape(len(material), material.width, -1)
         # The measure of the captions alone costs little beside, and knows what to say about itself.
         return [_Measured(score, values[..., row]) for row, score in enumerate(metric(material))]
     columns = [metric(_column(material, column)) for column in range(material.width)]
@@ -127,6 +129,10 @@ def _measured(material: Material, name: str, config: OracleConfig) -> list[_Meas
         _Measured(scores[0], np.stack(list(map(_each, scores)), axis=1))
         for scores in zip(*columns, strict=True)
     ]
+
+
+def _settings(kind: type[Config], config: OracleConfig) -> Config:
+    return next((settings for settings in config.settings if type(settings) is kind), kind())
 
 
 def _each(score: Score) -> Floats:
@@ -172,7 +178,7 @@ def _tokenized(
     return material
 
 
-def _bleu(material: Material, config: OracleConfig) -> Floats:
+def _bleu(material: Material, config: Config) -> Floats:
     def value(candidates: Sentences, references: Sentences) -> Floats:
         return bleu_values(bleu_statistics(candidates, references))
 
@@ -180,14 +186,15 @@ def _bleu(material: Material, config: OracleConfig) -> Floats:
     return _in_blocks(material, (material.candidate_words, material.reference_words), value, "BLEU")
 
 
-def _rouge(material: Material, config: OracleConfig) -> Floats:
+def _rouge(material: Material, config: Config) -> Floats:
     material.expect_references("ROUGE-L")
     empty = material.lexicon.number("")
     texts = material.whole_candidates.filled(empty), material.whole_references.filled(empty)
     return _in_blocks(material, texts, rouge_values, "ROUGE-L")
 
 
-def _cider(material: Material, config: OracleConfig) -> Floats:
+def _cider(material: Material, config: Config) -> Floats:
+    assert isinstance(config, CiderConfig)
     material.expect_references("CIDEr")
     frequencies = find_frequencies(material, config.df)
     if isinstance(frequencies, CorpusFrequencies):
@@ -201,7 +208,7 @@ def _cider(material: Material, config: OracleConfig) -> Floats:
     return _in_blocks(material, (material.candidate_words, material.reference_words), value, "CIDEr")
 
 
-_AT_ONCE: dict[str, Callable[[Material, OracleConfig], Floats]] = {
+_AT_ONCE: dict[str, Callable[[Material, Config], Floats]] = {
     "bleu": _bleu,
     "rouge": _rouge,
     "cider": _cider,

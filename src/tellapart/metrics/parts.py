@@ -62,7 +62,7 @@ class OracleConfig(Config):
         ("bleu", "rouge", "cider"), description="measures that give a value an image"
     )
     sizes: tuple[int, ...] = Field((), description="numbers of candidates; by default 1, 2, 5, 10 … and all")
-    df: str = Field("references", description="document frequencies of CIDEr")
+    settings: tuple[Config, ...] = Field((), description="settings of those measures, where not the usual")
 
 
 class RetrievalConfig(Config):

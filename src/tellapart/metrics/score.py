@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -49,6 +50,12 @@ def mean_score(
     """A score whose corpus value is the mean over images."""
     values = np.asarray(each, dtype=np.float64)
     return Score(name, float(values.mean()) if values.size else math.nan, signature, values, notes=notes)
+
+
+def content_name(*texts: str) -> str:
+    """A short name for content that a signature cannot spell out: eight signs that change with it."""
+    joined = "\n".join(texts).encode("utf-8", "surrogatepass")
+    return hashlib.sha256(joined).hexdigest()[:8]
 
 
 def signed(details: Mapping[str, object]) -> str:

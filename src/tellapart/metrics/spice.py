@@ -61,7 +61,7 @@ def spice(material: Material, *, jars: str | None = None, text: Text = "raw") ->
             "text": text,
             "references": material.base_signature["references"],
             "program": "spice-1.0",
-            "parser": "corenlp-3.6.0",
+            "jars": fingerprint(find_jars(jars))[:8],
             "longest-sentence": LONGEST_SENTENCE,
         }
     )

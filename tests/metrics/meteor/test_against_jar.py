@@ -18,9 +18,7 @@ IMAGES = 1_500
 
 
 def test_the_jar_counts_the_same(writer: Any, meteor_files: ResourceFiles, resources: Resources) -> None:
-    seed = 3 if "CI" in os.environ else random.randrange(1 << 32)
-    print("seed", seed)  # shown if the test fails
-    chance = random.Random(seed)
+    chance = random.Random(int(os.environ.get("TELLAPART_SEED", "3")))  # to look further, name another
     images = [writer.image(chance) for _ in range(IMAGES)]
     candidates, references = [image[0] for image in images], [image[1] for image in images]
     steps: list[tuple[int, int]] = []

@@ -25,24 +25,39 @@ Function = TypeVar("Function", bound=Callable[..., object])
 
 def must_compile() -> bool:
     """Whether the first call will compile, which takes half a minute: nothing is remembered yet."""
-    return not _folder().is_dir()
+    return not any(_folder().rglob("*.nbi"))
 
 
 def compiled(function: Function) -> Function:
     """The function as machine code, compiled at its first call and remembered on disk for later runs."""
     numba = import_extra("numba", needed_by="METEOR", extra="meteor")
+    if not _is_writable(_folder()):
+        # Each run compiles again: numba would else remember it beside the source, whatever else has changed.
+        return cast("Function", numba.njit(nogil=True)(function))
     before = numba.config.CACHE_DIR
     numba.config.CACHE_DIR = os.fspath(_folder())
     try:
         return cast("Function", numba.njit(cache=True, nogil=True)(function))
-    except RuntimeError:  # there is no folder to remember it in: each run compiles again
-        return cast("Function", numba.njit(nogil=True)(function))
     finally:
         numba.config.CACHE_DIR = before
 
 
+def _is_writable(folder: Path) -> bool:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return False
+    return os.access(folder, os.W_OK)
+
+
 def _folder() -> Path:
     return cache_folder() / "compiled" / _sources()
+
+
+def source_digest(*names: str) -> str:
+    """A digest of source files of this package: what was made by other code is known by another name."""
+    content = b"".join((Path(__file__).parent / name).read_bytes() for name in names)
+    return hashlib.sha256(content).hexdigest()[:16]
 
 
 @cache

@@ -9,7 +9,7 @@ import numpy as np
 from tellapart.metrics.material import Material, Metric
 from tellapart.metrics.meteor.extras import must_compile
 from tellapart.metrics.meteor.jar import meteor_by_jar
-from tellapart.metrics.meteor.resources import find_resources, load_resources
+from tellapart.metrics.meteor.resources import find_resources, fingerprint, load_resources
 from tellapart.metrics.meteor.score import MeteorStatistics, addends, corpus_score, meteor, segment_scores
 from tellapart.metrics.parts import MeteorConfig
 from tellapart.metrics.score import Pooled, Score, signed
@@ -28,6 +28,8 @@ def meteor_score(material: Material, config: MeteorConfig) -> Score:
     signature = material.base_signature | {"meteor": "1.5", "modules": "exact,stem,synonym,paraphrase"}
     if config.engine == "java":
         signature["engine"] = "java"
+    if config.resources is not None:
+        signature["resources"] = fingerprint(find_resources(Path(config.resources)))[:8]
     return Score(
         "METEOR",
         float(corpus_score(summands.sum(axis=0))),

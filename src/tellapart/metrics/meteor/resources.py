@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tellapart.errors import TellapartError
-from tellapart.metrics.meteor.extras import HINT, stem_function
+from tellapart.metrics.meteor.extras import HINT, source_digest, stem_function
 from tellapart.metrics.meteor.index import Index, Watch, build_index
 from tellapart.metrics.meteor.normalizer import Normalizer
 from tellapart.metrics.meteor.words import Ints, Rows, Synonyms
@@ -33,7 +33,7 @@ from tellapart.storage import cache_folder, new_folder, write_text
 JAR = "meteor-1.5.jar"
 PARAPHRASES = "paraphrase-en.gz"
 ABANDONED = 3600  # seconds after which nobody is writing an index any more
-LAYOUT = 1  # raised when the index is laid out in another way
+LAYOUT = source_digest("index.py", "words.py")  # an index that other code laid out is another
 
 _ARRAYS = (
     "functions", "stems", "synset_starts", "synsets", "base_starts", "bases",
@@ -98,7 +98,7 @@ def load_resources(files: ResourceFiles, *, watch: Watch = unwatched) -> Resourc
     stem_function()  # the index holds stems: a stemmer of another version must not meet it
     folder = cache_folder() / "meteor"
     with _explained(folder):
-        place = folder / _fingerprint(files, folder)
+        place = folder / fingerprint(files)
         index = _open_index(place)
         if index is None:
             _sweep(folder)
@@ -127,8 +127,9 @@ def _explained(folder: Path) -> Iterator[None]:
         ) from error
 
 
-def _fingerprint(files: ResourceFiles, folder: Path) -> str:
+def fingerprint(files: ResourceFiles) -> str:
     """What an index of these files is known by; their content is hashed only if they are not known yet."""
+    folder = cache_folder() / "meteor"
     stamps = []
     for file in (files.jar, files.paraphrases):
         stamp = file.stat()
@@ -142,9 +143,9 @@ def _fingerprint(files: ResourceFiles, folder: Path) -> str:
     for file in (files.jar, files.paraphrases):
         with file.open("rb") as handle:
             digest.update(hashlib.file_digest(handle, "sha256").digest())
-    fingerprint = digest.hexdigest()[:32]
-    write_text(note, fingerprint)
-    return fingerprint
+    found = digest.hexdigest()[:32]
+    write_text(note, found)
+    return found
 
 
 def _write_index(folder: Path, index: Index) -> None:

@@ -71,29 +71,40 @@ _SYMBOLS = (
     r"\u30FB\uFF01-\uFF0F\uFF1A-\uFF20\uFF3B-\uFF40\uFF5B-\uFF65"
 )
 
-_MONTHS_AND_DAYS = "Jan Feb Mar Apr Jun Jul Aug Sept? Oct Nov Dec Mon Tues? Wed Thu(rs)? Fri"
+_MONTHS_AND_DAYS = """
+    Apr Aug Dec Feb Fri Jan Jul Jun Mar Mon Nov Oct Sep Sept Thu Thurs Tue Tues Wed
+"""
 _STATES = """
-    Ala Ariz [A]z [A]rk Calif Colo Conn Ct Dak [D]el Fla Ga [I]ll Ind Kans? Ky [L]a [M]ass Md Mich Minn
-    [M]iss Mo Mont Neb Nev Okla [O]re [P]a Penn Tenn [T]ex Va Vt [W]ash Wisc? Wyo
+    Ala Ariz [A]rk [A]z Calif Colo Conn Ct Dak [D]el Fla Ga [I]ll Ind Kan Kans Ky [L]a [M]ass Md
+    Mich Minn [M]iss Mo Mont Neb Nev Okla [O]re [P]a Penn Tenn [T]ex Va Vt [W]ash Wis Wisc Wyo
 """
-_COMPANIES = "Inc Cos? Corp Pp?t[ye]s? Ltd Plc Rt Bancorp Bhd Assn Univ Intl Sys"
-_OTHER_ENDINGS = r"tel est ext sq Jr Sr Bros (Ed|Ph)\.D Blvd Rd Esq etc al seq Bldg"
+_COMPANIES = """
+    Assn Bancorp Bhd Co Corp Cos Inc Intl Ltd Plc Ppt[e] Ppt[e]s Ppt[y] Ppt[y]s Pt[e] Pt[e]s
+    Pt[y] Pt[y]s Rt Sys Univ
+"""
+_OTHER_ENDINGS = r"""
+    al Bldg Blvd Bros Ed\.D Esq est etc ext Jr Ph\.D Rd seq sq Sr tel
+"""
 _TITLES = """
-    Mrs? Ms [M]iss Drs? Profs? Sens? Reps? Attys? Lt Col Gen Messrs Govs? Adm Rev Maj Sgt Cpl Pvt Capt
-    Ste? Ave Pres Lieut Hon Brig Co?mdr Pfc Spc Supts? Det Mt Ft Adj Adv Asst Assoc Ens Insp Mlle Mme
-    Msgr Sfc
+    Adj Adm Adv Assoc Asst Atty Attys Ave Brig Capt Cmdr Col Comdr Cpl Det Dr Drs Ens Ft Gen Gov
+    Govs Hon Insp Lieut Lt Maj Messrs [M]iss Mlle Mme Mr Mrs Ms Msgr Mt Pfc Pres Prof Profs Pvt Rep
+    Reps Rev Sen Sens Sfc Sgt Spc St Ste Supt Supts
 """
-_OTHER_BEGINNINGS = r"vs Alex Wm Jos Cie a\.k\.a cf TREAS Ph Invt Elec Natl M[ft]g Dept"
-_BEFORE_NUMBERS = "ca figs? prop nos? art bldg pp op"
+_OTHER_BEGINNINGS = r"""
+    a\.k\.a Alex cf Cie Dept Elec Invt Jos M[f]g M[t]g Natl Ph TREAS vs Wm
+"""
+_BEFORE_NUMBERS = """
+    art bldg ca fig figs no nos op pp prop
+"""
 _SENTENCE_STARTS = r"""
     [A] [A]bout [A]ccording [A]dditionally [A]fter [A]n [A]s [A]t [B]ut [E]arlier [H]e [H]er [H]ere
-    [H]owever [I]f [I]n [I]t [L]ast [M]any [M]ore [M]r\. [M]s\. [N]ow [O]nce [O]ne [O]ther [O]ur [S]he
-    [S]ince [S]o [S]ome [S]uch [T]hat [T]he [T]heir [T]hen [T]here [T]hese [T]hey [T]his [W]e [W]hat
-    [W]hen [W]hile [Y]et [Y]ou
+    [H]owever [I]f [I]n [I]t [L]ast [M]any [M]ore [M]r\. [M]s\. [N]ow [O]nce [O]ne [O]ther [O]ur
+    [S]he [S]ince [S]o [S]ome [S]uch [T]hat [T]he [T]heir [T]hen [T]here [T]hese [T]hey [T]his [W]e
+    [W]hat [W]hen [W]hile [Y]et [Y]ou
 """
 _FILE_TYPES = """
-    bat bmp c class cgi cpp dll docx? exe gif gz h html? jar java jpe?g mov mp3 pdf php pl png ppt ps py
-    sql tar txt wav x xml zip
+    bat bmp c cgi class cpp dll doc docx exe gif gz h htm html jar java jpeg jpg mov mp3 pdf php pl
+    png ppt ps py sql tar txt wav x xml zip
 """
 
 NAMES: Mapping[str, str | Membership] = {
