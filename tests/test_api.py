@@ -131,3 +131,9 @@ def test_an_error_keeps_its_hint_between_processes() -> None:
         copy = pickle.loads(pickle.dumps(kind("what is wrong", hint="what to do")))
         assert type(copy) is kind
         assert (copy.problem, copy.hint, str(copy)) == (error.problem, error.hint, str(error))
+
+
+def test_the_tokenizer_is_found_from_the_package_alone() -> None:
+    code = "import tellapart; print(tellapart.metrics.tokenize('A dog.'))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "['a', 'dog']\n"

@@ -200,12 +200,14 @@ def test_printed_results_differ_without_an_interval(tmp_path: Path) -> None:
     result = tellapart.score(texts(5, 0), references(5), metrics=["bleu"])
     path.write_text(json.dumps(result.to_json()))
     printed = read_printed(path)
-    assert printed == Printed(result.scores, result.signatures, 5)
+    assert printed == Printed(result.scores, result.signatures, 5, result.references)
     assert printed is not None
     for found in compare_printed(printed, printed):
         assert (found.value, found.low, found.p) == (0, None, None)
     with pytest.raises(TellapartError, match="A was measured on 5 images and B on 6"):
         compare_printed(printed, Printed(result.scores, result.signatures, 6))
+    with pytest.raises(TellapartError, match="measured against the references"):
+        compare_printed(printed, Printed(result.scores, result.signatures, 5, "others"))
 
 
 @pytest.mark.parametrize(

@@ -240,3 +240,16 @@ def test_everything_as_plain_values() -> None:
 def test_a_name_beside_all_must_be_right() -> None:
     with pytest.raises(TellapartError, match="no metric is called 'blue'"):
         choose("all,blue")
+
+
+def test_words_said_again_are_dropped_whatever_their_case_and_marks() -> None:
+    dropped = without_repeats(gather(["a dog dog.", "A a cat", "so, so far so . ."], None))
+    assert dropped.captions == ("a dog", "A cat", "so, far so .")
+
+
+def test_other_references_have_another_name() -> None:
+    one = tellapart.score({"1": "a dog", "2": "a cat"}, {"1": ["a dog"], "2": ["a cat"]}, metrics="bleu")
+    same = tellapart.score({"2": "a cat", "1": "a bird"}, {"1": ["a dog"], "2": ["a cat"]}, metrics="bleu")
+    other = tellapart.score({"1": "a dog", "2": "a cat"}, {"1": ["a cat"], "2": ["a dog"]}, metrics="bleu")
+    assert one.references == same.references != other.references
+    assert one.to_json()["references"] == one.references

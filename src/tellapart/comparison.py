@@ -190,6 +190,7 @@ class Printed:
     scores: Mapping[str, float | None]
     signatures: Mapping[str, str]
     images: int
+    references: object = None  # their name, where the file has it
 
 
 def read_printed(path: Path) -> Printed | None:
@@ -205,7 +206,7 @@ def read_printed(path: Path) -> Printed | None:
     scores, signatures, images = value["scores"], value["signatures"], value["images"]
     if not _is_printed(scores, signatures) or type(images) is not int:
         raise TellapartError(f"{path}: not what 'tellapart score --json' prints", hint="print it anew")
-    return Printed(scores, signatures, images)
+    return Printed(scores, signatures, images, value.get("references"))
 
 
 def _is_printed(scores: object, signatures: object) -> bool:
@@ -224,6 +225,11 @@ def compare_printed(a: Printed, b: Printed) -> list[Difference]:
     if a.images != b.images:
         raise TellapartError(
             f"A was measured on {a.images} images and B on {b.images}", hint="measure both on the same images"
+        )
+    if a.references != b.references:
+        raise TellapartError(
+            f"A was measured against the references {a.references!r} and B against {b.references!r}",
+            hint="measure both against the same references of the same images",
         )
     return [
         Difference(name, _number(a.scores[name]), _number(b.scores[name]), signature)

@@ -6,7 +6,6 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 from pathlib import Path
 
 from tellapart.data.readers.files import is_writable
@@ -22,6 +21,8 @@ Candidates = Sequence[Texts] | Mapping[str, Texts] | Mapping[int, Texts]
 References = Sequence[Sequence[str]] | Mapping[str, Sequence[str]] | Mapping[int, Sequence[str]]
 
 _PLAIN = re.compile("[A-Za-z0-9]")
+
+_AROUND = ".,;:!?\"'()"  # what may stand around a word that is said again
 
 DEFAULT = ("bleu", "rouge", "cider", "meteor", "diversity", "form")
 """What is measured if nothing else is asked for: all that takes seconds and no model."""
@@ -190,13 +191,14 @@ def measure(
             if choice.must_run:
                 raise
             skipped[part.name] = f"{error.problem} ({error.hint})"
-    return gathered(
+    scores = gathered(
         material.ids,
         found,
         skipped=skipped,
         remarks=(*remarks, *_remarks(material, found)),
         treatment="repeats:dropped" if drop_repeats else "",
     )
+    return replace(scores, references=material.references_name)
 
 
 def _part(wanted: str | Config) -> tuple[Part, Config]:
@@ -221,7 +223,10 @@ def without_repeats(material: Material) -> Material:
 
 def _without_repeats(text: str) -> str:
     words = text.split()
-    return " ".join(word for before, word in zip(chain([""], words), words, strict=False) if word != before)
+    said = [word.strip(_AROUND).lower() or word for word in words]
+    return " ".join(
+        word for word, before, now in zip(words, ["", *said], said, strict=False) if now != before
+    )
 
 
 def _remarks(material: Material, found: Sequence[Score]) -> list[str]:

@@ -160,7 +160,7 @@ def test_every_format_of_references(tellapart: Tellapart, tmp_path: Path, candid
 
 def test_json_is_at_full_precision(tellapart: Tellapart, references: Path, candidates: Path) -> None:
     found = scored(tellapart("score", candidates, "-r", references, *NGRAMS, "--json"))
-    assert list(found) == ["scores", "signatures", "images"]
+    assert list(found) == ["scores", "signatures", "images", "references"]
     assert list(found["scores"]) == ["BLEU-1", "BLEU-2", "BLEU-3", "BLEU-4", "ROUGE-L", "CIDEr-D", "CIDEr"]
     result = library.score(CANDIDATES, REFERENCES, metrics=["bleu", "rouge", "cider"])
     assert {name: repr(value) for name, value in found["scores"].items()} == {

@@ -35,7 +35,7 @@ def test_as_counted_by_hand() -> None:
     assert found["Novel"].each is not None
     assert found["Novel"].each.tolist() == [0, 0, 1, 1]
     assert found["Novel"].corpus == 1 / 2
-    assert found["Novel"].signature == "tokenizer:ptb|captions:first|train:2,0865773c"
+    assert found["Novel"].signature == "tokenizer:ptb|captions:first|train:2,fb206651"
     assert found["Vocabulary"].corpus == 5
     assert found["Length"].each is not None
     assert found["Length"].each.tolist() == [3, 3, 4, 0]

@@ -202,3 +202,9 @@ def test_a_caption_of_thousands_of_words_takes_no_longer_than_it_must() -> None:
     assert found["ROUGE-L"].each is not None
     assert found["ROUGE-L"].each.tolist() == [1, 1]
     assert time.perf_counter() - began < 20
+
+
+def test_texts_longer_than_sixteen_bits_can_count() -> None:
+    long = " ".join(f"w{number % 97}" for number in range(33_000))
+    words = tokenized([long.split()], [[long.split()]])
+    assert rouge(words)[0].corpus == 1

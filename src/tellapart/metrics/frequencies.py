@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import math
 import pickle
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -15,7 +17,7 @@ import numpy as np
 from tellapart.data.caption_file import read_captions
 from tellapart.errors import TellapartError
 from tellapart.metrics.material import Material, owners
-from tellapart.metrics.score import Floats, content_name
+from tellapart.metrics.score import Floats
 from tellapart.metrics.sentences import Lexicon, Order, Sentences, runs
 
 COCO_VAL_IMAGES = 40_504  # of val2014, whose table has been passed from program to program since 2015
@@ -99,7 +101,7 @@ def find_frequencies(material: Material, source: str) -> DocumentFrequencies:
         name = f"train({material.training_name})"
         return _of_tokens(name, material.training_tokens, groups, material.lexicon)
     if source == "coco-val":
-        return _of_table("coco-val", _find_coco_val(), material)
+        return _of_table("coco-val", _find_coco_val(), material, is_coco_val=True)
     path = Path(source)
     if path.suffix.lower() in _PICKLES:
         return _of_table(path.stem, path, material)
@@ -137,13 +139,13 @@ def _find_coco_val() -> Path:
     )
 
 
-def _of_table(name: str, path: Path, material: Material) -> TableFrequencies:
+def _of_table(name: str, path: Path, material: Material, *, is_coco_val: bool = False) -> TableFrequencies:
     """A table as three lines of programs have pickled it: bare, or with the number of its documents."""
     material.watch("reading document frequencies", 0, 0)
     loaded = _unpickle(path)
     table = loaded.get("document_frequency", loaded.get("df", loaded))
     documents = loaded.get("ref_len", COCO_VAL_IMAGES)
-    if not isinstance(table, dict) or not isinstance(documents, int | float) or not _is_table(table):
+    if not isinstance(table, dict) or not _is_count(documents) or not _is_table(table):
         raise TellapartError(
             f"{path}: this is no table of document frequencies",
             hint="expected a pickled dict of word tuples, alone or as 'document_frequency' beside 'ref_len'",
@@ -154,13 +156,18 @@ def _of_table(name: str, path: Path, material: Material) -> TableFrequencies:
             hint="a table without 'ref_len' is taken for that of COCO val2014; this one is another's",
         )
     # The table of COCO val is one known to all; any other is told apart by what it holds.
-    content = "" if name == "coco-val" else f",{content_name(str(sorted(table.items())))}"
+    content = "" if is_coco_val else f",{hashlib.sha256(path.read_bytes()).hexdigest()[:8]}"
     return TableFrequencies(f"{name}({documents:g}{content})", int(documents), table, material.lexicon)
 
 
 def _is_table(table: Mapping[Any, Any]) -> bool:
     first = next(iter(table), None)
-    return isinstance(first, tuple) and all(isinstance(word, str) for word in first)
+    is_spelt = isinstance(first, tuple) and all(isinstance(word, str) for word in first)
+    return is_spelt and all(map(_is_count, table.values()))
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int | float) and math.isfinite(value) and value >= 0
 
 
 class _Counts(pickle.Unpickler):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -63,7 +64,7 @@ class Material:
 
     def expect_training(self, metric: str) -> tuple[tuple[str, ...], ...]:
         """The training captions, or an error that says which measure needs them."""
-        if self.training is None:
+        if not self.training:
             raise TellapartError(f"{metric} needs the training captions", hint="give them with --train")
         return self.training
 
@@ -103,8 +104,14 @@ class Material:
     @cached_property
     def training_name(self) -> str:
         """How signatures call the training captions: how many images, and a fingerprint of the texts."""
-        content = content_name(*chain.from_iterable(self.training or ()))
+        content = content_name(json.dumps(self.training))
         return f"{len(self.training or ())},{content}"
+
+    @cached_property
+    def references_name(self) -> str:
+        """A name for the references of these images, whatever their order; "" where there are none."""
+        pairs = zip(self.ids, self.references or (), strict=False)
+        return content_name(*sorted(map(json.dumps, pairs))) if self.references else ""
 
     @cached_property
     def lexicon(self) -> Lexicon:

@@ -66,7 +66,8 @@ def _longest(ours: NDArray[np.int32], theirs: NDArray[np.int32]) -> Ints:
     """The usual table, a row a word of ours, for all pairs at once: (m, b), (n, b) -> (b,)."""
     # A cell depends on its left neighbour in the same row only through a maximum, so that a whole row is the
     # running maximum of what comes from the row above. Pairs lie side by side in memory.
-    row = np.zeros((len(theirs) + 1, theirs.shape[1]), dtype=np.int16)
+    fits = min(len(ours), len(theirs)) < np.iinfo(np.int16).max
+    row = np.zeros((len(theirs) + 1, theirs.shape[1]), dtype=np.int16 if fits else np.int32)
     for word in ours:
         grown = row[:-1] + (theirs == word)
         np.maximum(row[1:], grown, out=row[1:])
@@ -75,7 +76,7 @@ def _longest(ours: NDArray[np.int32], theirs: NDArray[np.int32]) -> Ints:
     return found
 
 
-def _run_up(row: NDArray[np.int16]) -> None:
+def _run_up(row: NDArray[np.signedinteger]) -> None:
     """The running maximum down the first axis, in place; the longer axis is left to numpy's inner loop."""
     if row.shape[1] < row.shape[0]:
         np.maximum.accumulate(row, axis=0, out=row)

@@ -71,6 +71,7 @@ class Scores(Mapping[str, Score]):
     parts: Mapping[str, Score]
     skipped: Mapping[str, str]  # measures that were asked for as part of "all" and could not run: name -> why
     remarks: tuple[str, ...] = ()  # what is worth knowing about the captions themselves
+    references: str = ""  # a name for the references, by their content
 
     def __getitem__(self, name: str) -> Score:
         return self.parts[name]
@@ -110,6 +111,8 @@ class Scores(Mapping[str, Score]):
             "signatures": self.signatures,
             "images": self.images,
         }
+        if self.references:
+            found["references"] = self.references
         if self.notes:
             found["notes"] = self.notes
         if self.skipped:

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import numpy as np
 
+from tellapart.extras import import_extra
 from tellapart.metrics.material import Material, Metric
 from tellapart.metrics.meteor.extras import must_compile
 from tellapart.metrics.meteor.jar import meteor_by_jar
-from tellapart.metrics.meteor.resources import find_resources, fingerprint, load_resources
+from tellapart.metrics.meteor.resources import content_hash, find_resources, load_resources
 from tellapart.metrics.meteor.score import MeteorStatistics, addends, corpus_score, meteor, segment_scores
 from tellapart.metrics.parts import MeteorConfig
 from tellapart.metrics.score import Pooled, Score, signed
@@ -29,7 +30,7 @@ def meteor_score(material: Material, config: MeteorConfig) -> Score:
     if config.engine == "java":
         signature["engine"] = "java"
     if config.resources is not None:
-        signature["resources"] = fingerprint(find_resources(Path(config.resources)))[:8]
+        signature["resources"] = content_hash(find_resources(Path(config.resources)))[:8]
     return Score(
         "METEOR",
         float(corpus_score(summands.sum(axis=0))),
@@ -49,6 +50,7 @@ def _statistics(material: Material, config: MeteorConfig) -> MeteorStatistics:
         return meteor_by_jar(
             captions, references, files, watch=lambda done, total: material.watch("METEOR's jar", done, total)
         )
+    import_extra("numba", needed_by="METEOR", extra="meteor")  # before half a minute goes into the index
     resources = load_resources(
         files,
         watch=lambda done, total: material.watch("indexing METEOR's paraphrases, once", done, total),

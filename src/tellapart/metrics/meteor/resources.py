@@ -127,6 +127,15 @@ def _explained(folder: Path) -> Iterator[None]:
         ) from error
 
 
+def content_hash(files: ResourceFiles) -> str:
+    """What the two files hold, as a hash."""
+    digest = hashlib.sha256()
+    for file in (files.jar, files.paraphrases):
+        with file.open("rb") as handle:
+            digest.update(hashlib.file_digest(handle, "sha256").digest())
+    return digest.hexdigest()
+
+
 def fingerprint(files: ResourceFiles) -> str:
     """What an index of these files is known by; their content is hashed only if they are not known yet."""
     folder = cache_folder() / "meteor"
@@ -139,11 +148,7 @@ def fingerprint(files: ResourceFiles) -> str:
     note = folder / "known" / hashlib.sha256(json.dumps([LAYOUT, stamps]).encode()).hexdigest()[:32]
     if note.is_file() and len(known := note.read_text(encoding="ascii", errors="replace")) == 32:
         return known
-    digest = hashlib.sha256(f"{LAYOUT}\n".encode())
-    for file in (files.jar, files.paraphrases):
-        with file.open("rb") as handle:
-            digest.update(hashlib.file_digest(handle, "sha256").digest())
-    found = digest.hexdigest()[:32]
+    found = hashlib.sha256(f"{LAYOUT}\n{content_hash(files)}".encode()).hexdigest()[:32]
     write_text(note, found)
     return found
 
