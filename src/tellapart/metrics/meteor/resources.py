@@ -15,7 +15,7 @@ import shutil
 import time
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -112,8 +112,9 @@ def load_resources(files: ResourceFiles, *, watch: Watch = unwatched) -> Resourc
 def _sweep(folder: Path) -> None:
     """Remove what was left half written by a program that was killed; another may be writing right now."""
     for left in folder.glob(".*.part"):
-        if time.time() - left.stat().st_mtime > ABANDONED:
-            shutil.rmtree(left, ignore_errors=True)
+        with suppress(FileNotFoundError):  # the other has finished meanwhile
+            if time.time() - left.stat().st_mtime > ABANDONED:
+                shutil.rmtree(left, ignore_errors=True)
 
 
 @contextmanager
