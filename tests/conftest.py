@@ -15,12 +15,14 @@ import hypothesis
 import pytest
 import torch
 
-from tellapart.captioners.folder import CaptionerSettings, SavedCaptioner, build_captioner, save_captioner
-from tellapart.captioners.parts import MRNNConfig
+from tellapart.captioners.folder import SavedCaptioner, build_captioner, describe_captioner, save_captioner
+from tellapart.captioners.settings.mrnn import MRNNConfig
 from tellapart.data.shapes.dataset import write_shapes
 from tellapart.data.text import PRESETS
 from tellapart.data.vocabulary import Vocabulary
+from tellapart.data.word_text import WordText
 from tellapart.vision.patches import Patches
+from tellapart.vision.traits import EncoderTraits
 
 # Times mean nothing on a shared machine, and a submission should not fail by the luck of a draw.
 hypothesis.settings.register_profile("tellapart", deadline=None, derandomize="CI" in os.environ)
@@ -62,20 +64,12 @@ def tiny_captioner(tmp_path_factory: pytest.TempPathFactory) -> Path:
     vocabulary = Vocabulary(
         ("a", "red", "blue", "circle", "square", "on", "the", "left", "right", "photo", "of")
     )
-    encoder = Patches()
+    text, traits = WordText(vocabulary, PRESETS["mrnn"]), EncoderTraits.of(Patches())
     config = MRNNConfig(embedding_one=8, embedding_two=12, multimodal=16)
     torch.manual_seed(0)
-    captioner = build_captioner("mrnn", config, vocabulary=vocabulary, shapes=encoder.shapes)
-    settings = CaptionerSettings(
-        captioner={"name": "mrnn", **config.model_dump()},
-        encoder="patches",
-        encoder_identity=encoder.identity,
-        shapes=dict(encoder.shapes),
-        text=PRESETS["mrnn"],
-        width=3,
-        max_words=8,
-        vocabulary=vocabulary.fingerprint,
-    )
+    captioner = build_captioner("mrnn", config, text=text, traits=traits)
+    section = {"name": "mrnn", **config.model_dump()}
+    settings = describe_captioner(captioner, section=section, traits=traits, width=3, max_words=8)
     folder = tmp_path_factory.mktemp("captioners") / "tiny"
     save_captioner(folder, SavedCaptioner(captioner, settings), dtype=torch.float16)
     return folder

@@ -109,8 +109,7 @@ def test_the_captioners_own_settings_hold_unless_said_otherwise(tiny_captioner: 
     assert (own.width, own.max_words, own.keep, own.prefix) == (3, 8, 1, ())
     other = describer.wish(width=2, keep=5, max_words=4, prefix="a red")
     assert (other.width, other.max_words, other.keep) == (5, 4, 5), "no fewer beams than captions to keep"
-    vocabulary = describer.saved.captioner.vocabulary
-    assert vocabulary.decode(other.prefix) == ["a", "red"]
+    assert describer.saved.captioner.text.decode(other.prefix) == "a red"
 
 
 def test_a_captioner_is_found_by_folder_run_or_dot(

@@ -9,10 +9,12 @@ import pytest
 import torch
 from PIL import Image
 
-from tellapart.corpus import build_corpus, build_vocabulary, read_examples, split_of
+from tellapart.corpus import build_corpus
 from tellapart.data.text import PRESETS
+from tellapart.data.word_text import WordText
 from tellapart.errors import TellapartError
 from tellapart.recipe import DataConfig
+from tellapart.sources import read_examples, split_of
 from tellapart.vision.patches import Patches
 
 
@@ -45,11 +47,11 @@ def test_a_set_with_splits_keeps_them(scenes: Path) -> None:
 def test_a_batch_holds_its_own_pictures_and_captions(unsplit: DataConfig) -> None:
     examples = read_examples(unsplit, seed=1)
     rules = PRESETS["mrnn"].model_copy(update={"min_count": 1, "max_words": 4})
-    vocabulary = build_vocabulary(examples, rules)
+    text = WordText.build((caption for example in examples for caption in example.captions), rules)
     encoder = Patches()
     corpus = build_corpus(
         examples,
-        vocabulary=vocabulary,
+        text=text,
         rules=rules,
         encoder=encoder,
         parts=["pooled"],
@@ -57,7 +59,7 @@ def test_a_batch_holds_its_own_pictures_and_captions(unsplit: DataConfig) -> Non
     )
     batch = corpus.batch([7, 3], captions_per_image=2, seed=1, epoch=0)
     assert batch.image_ids == ("7", "3")
-    said = [[" ".join(vocabulary.decode(ids)) for ids in group] for group in batch.tokens.tolist()]
+    said = [[text.decode(ids) for ids in group] for group in batch.tokens.tolist()]
     assert said == [["picture number 7", "a red square of"], ["picture number 3", "a red square of"]]
     red = (batch.vision.pooled.view(2, -1, 3)[:, :, 0] + 1) * 127.5
     torch.testing.assert_close(red.mean(1), torch.tensor([56.0, 24.0]), atol=0.2, rtol=0)
@@ -68,12 +70,11 @@ def test_a_batch_holds_its_own_pictures_and_captions(unsplit: DataConfig) -> Non
 def test_a_missing_picture_is_named_with_its_line(unsplit: DataConfig, tmp_path: Path) -> None:
     (tmp_path / "4.png").unlink()
     examples = read_examples(unsplit, seed=1)
-    rules = PRESETS["mrnn"]
     with pytest.raises(TellapartError, match=r"captions\.jsonl:5: .*4\.png does not exist"):
         build_corpus(
             examples,
-            vocabulary=build_vocabulary(examples, rules),
-            rules=rules,
+            text=WordText.build(["a picture"], PRESETS["mrnn"]),
+            rules=PRESETS["mrnn"],
             encoder=Patches(),
             parts=["pooled"],
             watch=lambda done, total: None,

@@ -9,8 +9,8 @@ import torch
 
 from tellapart.corpus import Corpus
 from tellapart.fit import Fit, measure_fit, perplexity
+from tellapart.preparation import Ready, prepare
 from tellapart.recipe import load_recipe
-from tellapart.training import Ready, prepare
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,7 @@ def count_tokens(corpus: Corpus) -> int:
 
 
 def test_who_expects_all_words_alike_has_the_vocabulary_as_perplexity(ready: Ready) -> None:
-    size = len(ready.saved.captioner.vocabulary)
+    size = len(ready.saved.captioner.text)
     set_output(ready, torch.zeros(size))
     assert measure_fit(ready.saved.captioner, ready.val_set, images_per_batch=4).perplexity == pytest.approx(
         size
@@ -39,14 +39,14 @@ def test_who_expects_all_words_alike_has_the_vocabulary_as_perplexity(ready: Rea
 
 
 def test_who_always_expects_the_end_is_right_once_a_caption(ready: Ready) -> None:
-    vocabulary = ready.saved.captioner.vocabulary
-    bias = torch.zeros(len(vocabulary))
-    bias[vocabulary.end] = 5
+    text = ready.saved.captioner.text
+    bias = torch.zeros(len(text))
+    bias[text.end] = 5
     set_output(ready, bias)
     fit = measure_fit(ready.saved.captioner, ready.val_set, images_per_batch=5)
     captions, tokens = sum(map(len, ready.val_set.captions)), count_tokens(ready.val_set)
     assert fit.accuracy == pytest.approx(captions / tokens)
-    total = math.exp(5) + len(vocabulary) - 1
+    total = math.exp(5) + len(text) - 1
     nats = captions * (math.log(total) - 5) + (tokens - captions) * math.log(total)
     assert fit.loss == pytest.approx(nats / tokens, rel=1e-6)
     assert fit.perplexity == pytest.approx(perplexity(nats, tokens), rel=1e-6)

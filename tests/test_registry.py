@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -31,6 +32,7 @@ OWN = [
 ]
 
 PLUGIN = """
+from tellapart.captioners.settings.kinds import CaptionerPart
 from tellapart.registry import Config, Part
 
 
@@ -39,6 +41,7 @@ class ParrotConfig(Config):
 
 
 PART = Part("parrot", "repeats what it heard", ParrotConfig, "nowhere.at_all:build", paper="Sand 1997")
+CAPTIONER = CaptionerPart("parrot", "repeats what it heard", ParrotConfig, "nowhere:build", paper="Sand 1997")
 NOT_A_PART = 3
 """
 
@@ -61,8 +64,8 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
     return offer
 
 
-def birds() -> Registry:
-    return Registry("bird", OWN, group="tellapart.birds")
+def birds() -> Registry[Part]:
+    return Registry("bird", OWN, group="tellapart.birds", holds=Part)
 
 
 def test_names_are_sorted_and_stand_for_parts() -> None:
@@ -148,7 +151,7 @@ def test_two_packages_may_not_offer_one_name(install: Install) -> None:
 def test_a_captioner_of_another_package_can_be_listed_and_cooked_with(
     install: Install, tmp_path: Path
 ) -> None:
-    install("parrots", "parrot = parrots:PART", group="tellapart.captioners")
+    install("parrots", "parrot = parrots:CAPTIONER", group="tellapart.captioners")
     recipe = tmp_path / "mine.toml"
     recipe.write_text('[data]\nformat = "shapes"\n[captioner]\nname = "parrot"\nwords = 9\n')
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
@@ -158,7 +161,13 @@ def test_a_captioner_of_another_package_can_be_listed_and_cooked_with(
         return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
 
     listed = {row["name"]: row for row in json.loads(ask("list", "captioners", "--json"))}
-    assert listed["parrot"] == {"name": "parrot", "what": "repeats what it heard", "paper": "Sand 1997"}
+    assert listed["parrot"] == {
+        "name": "parrot",
+        "what": "repeats what it heard",
+        "parameters": "cannot be built: No module named 'nowhere'",
+        "presets": [],
+        "paper": "Sand 1997",
+    }
     assert json.loads(ask("recipe", "show", str(recipe), "--json"))["captioner"] == {
         "name": "parrot",
         "words": 9,
@@ -166,7 +175,7 @@ def test_a_captioner_of_another_package_can_be_listed_and_cooked_with(
 
 
 @pytest.mark.parametrize("registry", [CAPTIONERS, OBJECTIVES, ENCODERS], ids=lambda registry: registry.kind)
-def test_every_part_that_ships_is_complete(registry: Registry) -> None:
+def test_every_part_that_ships_is_complete(registry: Registry[Any]) -> None:
     assert registry.group == f"tellapart.{registry.kind}s"
     for name in registry.names():
         part = registry.get(name)

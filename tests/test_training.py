@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,18 +18,18 @@ import torch
 
 from tellapart.captioners.folder import load_captioner
 from tellapart.errors import TellapartError
+from tellapart.preparation import Ready, prepare
 from tellapart.recipe import OptimiserConfig, Recipe, load_recipe
 from tellapart.run import Run, resume_run, start_run
 from tellapart.training import (
-    Ready,
     Report,
     Step,
     batches_from,
     begin,
     build_optimiser,
+    greedy_cider,
     interruptible,
     learning_rate,
-    prepare,
     take_step,
     train,
     train_steps,
@@ -60,6 +61,7 @@ def ready(some: Recipe) -> Ready:
 
 def state_of(path: Path) -> dict[str, Any]:
     state: dict[str, Any] = torch.load(path, weights_only=True)
+    del state["progress"]["core_seconds"]  # how long it took is no part of what came out
     return state
 
 
@@ -162,6 +164,34 @@ def test_training_stops_when_validation_no_longer_improves(tmp_path: Path) -> No
     reports = list(train_steps(some, run, ready(some)))
     assert reports[-1].step == 15  # best at 5, worse at 10 and 15
     assert [report.step for report in reports if report.is_best] == [5]
+
+
+def test_training_can_stop_by_the_captions_it_writes(tmp_path: Path) -> None:
+    some = recipe("training.stop_metric=cider-d", "training.epochs=2")
+    run, prepared = begin(some, tmp_path / "run", resume=False, watch=lambda done, total: None)
+    reports = [report for report in train_steps(some, run, prepared) if report.validation]
+    ciders = [report.validation.cider_d for report in reports if report.validation]
+    best = None
+    for report, cider in zip(reports, ciders, strict=True):
+        assert cider is not None
+        assert report.is_best == (best is None or cider > best)
+        best = cider if report.is_best else best
+    assert reports[-1].stopped_by == "epochs"
+    assert run.entries()[-1]["validation"]["cider_d"] == ciders[-1]
+    saved = load_captioner(run.captioner)
+    kept = greedy_cider(replace(prepared, saved=saved))
+    assert kept == pytest.approx(best, abs=0.02), "half precision may change a word"
+
+
+def test_training_stops_when_its_processor_time_is_spent(tmp_path: Path) -> None:
+    some = recipe("training.core_minutes=0.001", "training.epochs=50")
+    run, prepared = begin(some, tmp_path / "run", resume=False, watch=lambda done, total: None)
+    last = list(train_steps(some, run, prepared))[-1]
+    assert last.stopped_by == "core_minutes"
+    assert last.validation is not None, "what was trained is measured, or it would be lost"
+    assert last.step < last.steps
+    assert run.captioner.is_dir()
+    assert list(train_steps(some, resume_run(tmp_path / "run", some.to_toml()), prepared)) == []
 
 
 def test_a_loss_that_is_not_a_number_names_step_and_images(tmp_path: Path) -> None:

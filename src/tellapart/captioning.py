@@ -10,10 +10,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from tellapart.captioners.folder import SavedCaptioner, load_captioner
-from tellapart.corpus import as_vision
+from tellapart.captioners.folder import SavedCaptioner, build_captioner, describe_captioner, load_captioner
+from tellapart.captioners.parts import CAPTIONERS
+from tellapart.corpus import Corpus, Watch, as_vision
 from tellapart.data.picture_files import find_pictures
-from tellapart.data.text import words
 from tellapart.decoding.search import beam, greedy
 from tellapart.errors import TellapartError
 from tellapart.run import Run
@@ -23,8 +23,11 @@ from tellapart.vision.cache import FeatureCache
 from tellapart.vision.encoder import Encoder, in_order, stack
 from tellapart.vision.looking import Seen, look
 from tellapart.vision.parts import load_encoder
+from tellapart.vision.traits import EncoderTraits
 
 TOGETHER = 8  # pictures decoded in one go: enough to be fast, few enough that captions stream
+CHUNK = 64  # the same where nobody waits for the first caption
+PRETRAINED_WIDTH, PRETRAINED_LONGEST = 3, 40  # beam and tokens of captioners that bring no settings of ours
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +84,21 @@ def describe(saved: SavedCaptioner, vision: Vision, wish: Wish) -> list[tuple[Ca
         pairs = list(zip(tokens, scores, strict=True))[: wish.keep]
         found.append(
             tuple(
-                Candidate(" ".join(captioner.vocabulary.decode(ids)), score)
-                for ids, score in pairs
-                if score > -float("inf")
+                Candidate(captioner.text.decode(ids), score) for ids, score in pairs if score > -float("inf")
             )
         )
     return found
+
+
+def describe_corpus(
+    saved: SavedCaptioner, corpus: Corpus, wish: Wish, *, watch: Watch
+) -> Iterator[tuple[Candidate, ...]]:
+    """The captions of every image of a corpus, in its order."""
+    count = len(corpus.examples)
+    for first in range(0, count, CHUNK):
+        rows = range(first, min(first + CHUNK, count))
+        yield from describe(saved, corpus.vision(rows), wish)
+        watch(rows.stop, count)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +142,7 @@ class Describer:
     ) -> Wish:
         """How to decode: the captioner's own settings unless said otherwise."""
         settings = self.saved.settings
-        tokens = prefix_tokens(self.saved, prefix)
+        tokens = self.saved.captioner.text.beginning(prefix)
         longest = max_words or settings.max_words
         if len(tokens) > longest:
             raise TellapartError(
@@ -150,32 +162,46 @@ def image_id(path: Path, root: Path | None) -> str:
     return (path.relative_to(root) if root else path).with_suffix("").as_posix()
 
 
-def prefix_tokens(saved: SavedCaptioner, prefix: str) -> tuple[int, ...]:
-    """The words a caption is to begin with, which the captioner must know."""
-    vocabulary = saved.captioner.vocabulary
-    found = words(prefix, saved.settings.text)
-    for word in found:
-        if word not in vocabulary:
-            raise TellapartError(
-                f"prefix: the captioner does not know the word {word!r}",
-                hint=f"it knows {len(vocabulary.words)} words, listed in its vocabulary.json",
-            )
-    return tuple(vocabulary.id(word) for word in found)
-
-
 def load(name: str | os.PathLike[str] = "default", *, cached: bool = True) -> Describer:
-    """The captioner that ships ("default"), or the one in a captioner or run folder, ready to take images."""
-    folder = find_captioner(name)
-    saved = load_captioner(folder)
-    encoder = load_encoder(saved.settings.encoder)
-    if encoder.identity != saved.settings.encoder_identity:
+    """A captioner, ready to take images.
+
+    Args:
+        name: the one that ships ("default"), a captioner or run folder, or a pretrained one as it is:
+            "blip", or "blip:FOLDER_OR_HUB_NAME", and the same for git, vit-gpt2, blip2 and image-text.
+        cached: whether features of pictures are remembered.
+    """
+    saved = _as_it_is(str(name)) or load_captioner(find_captioner(name))
+    trained_on = saved.settings.encoder
+    encoder = load_encoder(trained_on.name)
+    if encoder.identity != trained_on.identity:
         raise TellapartError(
-            f"{folder}: trained on features of {saved.settings.encoder_identity}, "
+            f"{find_captioner(name)}: trained on features of {trained_on.identity}, "
             f"but the installed encoder is {encoder.identity}",
             hint="install the package versions it was trained with, or train it again",
         )
     cache = FeatureCache(cache_folder(), encoder) if cached else None
     return Describer(str(name), saved, encoder, cache)
+
+
+def _as_it_is(name: str) -> SavedCaptioner | None:
+    """A captioner of a checkpoint that others trained, where that is what the name means."""
+    kind, _, checkpoint = name.partition(":")
+    if kind not in CAPTIONERS.names() or Path(name).exists():
+        return None
+    part = CAPTIONERS.get(kind)
+    if part.own_encoder is None:
+        raise TellapartError(
+            f"{name!r} is a kind of captioner that has to be trained first",
+            hint="name the folder of a trained one, or train one: tellapart list recipes",
+        )
+    config = part.configure({"checkpoint": checkpoint} if checkpoint else {})
+    traits = EncoderTraits.of(load_encoder(part.own_encoder(config)))
+    captioner = build_captioner(kind, config, text=None, traits=traits).eval()
+    section = {"name": kind, **config.model_dump()}
+    settings = describe_captioner(
+        captioner, section=section, traits=traits, width=PRETRAINED_WIDTH, max_words=PRETRAINED_LONGEST
+    )
+    return SavedCaptioner(captioner, settings)
 
 
 def find_captioner(name: str | os.PathLike[str]) -> Path:

@@ -23,11 +23,12 @@ class Progress:
     best: float | None = None
     best_step: int = 0
     worse: int = 0  # validations since the best
+    core_seconds: float = 0.0  # processor time spent so far, all cores together
 
     def note(self, fit: Fit, metric: str) -> bool:
         """Take in a validation; say whether it is the best so far."""
         if fit.better(metric, self.best):
-            self.best, self.best_step, self.worse = getattr(fit, metric), self.step, 0
+            self.best, self.best_step, self.worse = fit.value(metric), self.step, 0
             return True
         self.worse += 1
         return False
@@ -42,7 +43,7 @@ def save_checkpoint(
         "progress": asdict(progress),
         "captioner": saved.captioner.state_dict(),
         "optimiser": optimiser.state_dict(),
-        "vocabulary": saved.settings.vocabulary,
+        "fingerprint": saved.settings.fingerprint,
     }
     with new_file(path) as temporary:
         torch.save(state, temporary)
@@ -57,12 +58,12 @@ def load_checkpoint(run: Run, saved: SavedCaptioner, optimiser: torch.optim.Opti
         return Progress()
     try:
         state = torch.load(path, weights_only=True)
-        words, progress = state["vocabulary"], Progress(**state["progress"])
+        words, progress = state["fingerprint"], Progress(**state["progress"])
     except (OSError, RuntimeError, EOFError, KeyError, TypeError, pickle.UnpicklingError) as error:
         raise TellapartError(
             f"{path}: damaged checkpoint", hint="delete it: the run then starts from the beginning"
         ) from error
-    if words != saved.settings.vocabulary:
+    if words != saved.settings.fingerprint:
         raise _other_words(path)
     saved.captioner.load_state_dict(state["captioner"])
     optimiser.load_state_dict(state["optimiser"])

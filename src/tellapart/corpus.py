@@ -2,88 +2,79 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
+import numpy as np
 import torch
+from jaxtyping import Bool, Float16, Float32
 
 from tellapart.data.batches import choose_captions, pad_captions, plan_epoch
 from tellapart.data.examples import Example
-from tellapart.data.readers import read_dataset
-from tellapart.data.shapes.dataset import VERSION, write_shapes
+from tellapart.data.imagined import imagine_classes
 from tellapart.data.text import TextRules, words
-from tellapart.data.vocabulary import Vocabulary
 from tellapart.errors import TellapartError
-from tellapart.recipe import DataConfig
 from tellapart.storage import cache_folder
-from tellapart.types import Batch, Vision
+from tellapart.types import Batch, Text, Vision
 from tellapart.vision.cache import FeatureCache
 from tellapart.vision.encoder import Encoder, Features
 from tellapart.vision.looking import look
+from tellapart.vision.nouns import name_in_words
 
 Watch = Callable[[int, int], None]  # how many of how many are done
 
 
-def read_examples(data: DataConfig, *, seed: int) -> Sequence[Example]:
-    """The examples that a recipe's data section names; scenes are drawn first where it says so."""
-    if data.format == "shapes":
-        folder = cache_folder() / "shapes" / f"v{VERSION}-{data.scenes}-{data.look_alikes}-{seed}"
-        write_shapes(folder, count=data.scenes, seed=seed, look_alikes=data.look_alikes)
-        return read_dataset(folder / "captions.jsonl", format="jsonl", images=folder).strict()
-    images = data.resolve(data.images) if data.images else None
-    examples = read_dataset(data.resolve(data.path), format=data.format, images=images).strict()
-    return examples if any(example.split for example in examples) else split_off(examples, data.val_share)
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """Rows of a corpus from `first` up to `last`, of which each epoch takes all (0) or a fresh draw."""
 
+    first: int
+    last: int
+    per_epoch: int = 0
 
-def split_off(examples: Sequence[Example], share: float) -> Sequence[Example]:
-    """Images of a set without splits, a share of them to validate on: the same each time, by their ids."""
-    by_hash = sorted(examples, key=lambda example: hashlib.sha256(example.image_id.encode()).digest())
-    chosen = {example.image_id for example in by_hash[: max(1, round(share * len(examples)))]}
-    return [replace(example, split="val" if example.image_id in chosen else "train") for example in examples]
-
-
-def split_of(examples: Sequence[Example], split: str) -> Sequence[Example]:
-    """The examples of one split, which must not be empty."""
-    chosen = [example for example in examples if example.split == split]
-    if not chosen:
-        there = sorted({example.split or "(none)" for example in examples})
-        raise TellapartError(
-            f"the data set has no split {split!r}",
-            hint=f"its splits: {', '.join(there)}; training needs train and val",
-        )
-    return chosen
-
-
-def build_vocabulary(examples: Iterable[Example], rules: TextRules) -> Vocabulary:
-    """The words of these captions that are frequent enough."""
-    captions = (words(caption, rules) for example in examples for caption in example.captions)
-    return Vocabulary.build(captions, min_count=rules.min_count)
+    def draw(self, *, seed: int, epoch: int) -> list[int]:
+        """The rows of an epoch."""
+        rows = range(self.first, self.last)
+        if not 0 < self.per_epoch < len(rows):
+            return list(rows)
+        random = np.random.default_rng([seed, epoch, self.first])
+        return sorted(self.first + random.choice(len(rows), self.per_epoch, replace=False))
 
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """Images with tokenised captions, their features in the cache."""
+    """Images with tokenised captions, their features in the cache.
+
+    Of an image without a picture only the captions are known: its grid and pooled feature are zeros, and its
+    classes are what an encoder might have said of it.
+    """
 
     examples: Sequence[Example]
-    digests: Sequence[bytes]
+    digests: Sequence[bytes]  # empty where there is no picture
     captions: Sequence[Sequence[Sequence[int]]]  # tokens from start to end
-    vocabulary: Vocabulary
+    text: Text
     cache: FeatureCache
     parts: Sequence[str]
+    nouns: Sequence[str]  # of the encoder's classes
+    pools: Sequence[Pool]
 
     def rows(self, first: int, last: int) -> Corpus:
-        """The images from `first` up to, not including, `last`."""
+        """The images from `first` up to, not including, `last`, as one pool."""
         part = slice(first, last)
         return replace(
-            self, examples=self.examples[part], digests=self.digests[part], captions=self.captions[part]
+            self,
+            examples=self.examples[part],
+            digests=self.digests[part],
+            captions=self.captions[part],
+            pools=(Pool(0, last - first),),
         )
 
     def plan(self, *, images_per_batch: int, seed: int, epoch: int) -> list[list[int]]:
         """The batches of an epoch, as row numbers."""
-        lengths = [max(map(len, group)) for group in self.captions]
-        return plan_epoch(lengths, images_per_batch=images_per_batch, seed=seed, epoch=epoch)
+        rows = [row for pool in self.pools for row in pool.draw(seed=seed, epoch=epoch)]
+        lengths = [max(map(len, self.captions[row])) for row in rows]
+        plan = plan_epoch(lengths, images_per_batch=images_per_batch, seed=seed, epoch=epoch)
+        return [[rows[place] for place in batch] for batch in plan]
 
     def batch(self, rows: Sequence[int], *, captions_per_image: int, seed: int, epoch: int) -> Batch:
         """One batch of the plan."""
@@ -92,12 +83,34 @@ class Corpus:
             group = self.captions[row]
             places = choose_captions(len(group), wanted=captions_per_image, seed=seed, epoch=epoch, row=row)
             chosen.append([group[place] for place in places])
-        tokens, mask = pad_captions(chosen, pad=self.vocabulary.pad)
-        return Batch(tuple(self.examples[row].image_id for row in rows), self.vision(rows), tokens, mask)
+        tokens, mask = pad_captions(chosen, pad=self.text.pad)
+        vision = self.vision(rows, seed=seed, epoch=epoch)
+        return Batch(tuple(self.examples[row].image_id for row in rows), vision, tokens, mask)
 
-    def vision(self, rows: Sequence[int]) -> Vision:
-        """What the encoder saw in these images."""
-        return as_vision(self.cache.read([self.digests[row] for row in rows], self.parts))
+    def vision(self, rows: Sequence[int], *, seed: int = 0, epoch: int = 0) -> Vision:
+        """What the encoder saw in these images; what it might have seen is imagined afresh each epoch."""
+        pictured = np.array([self.examples[row].pictured for row in rows])
+        seen = self.cache.read([self.digests[row] for row in rows if self.digests[row]], self.parts)
+        if pictured.all():
+            return as_vision(seen)
+        whole = [_spread(part, pictured) for part in (seen.grid, seen.pooled, seen.classes)]
+        for place, row in enumerate(rows):
+            if not pictured[place] and "classes" in self.parts:
+                whole[2][place] = self._imagine(row, np.random.default_rng([seed, epoch, row, 1]))
+        return replace(as_vision(Features(*whole)), pictured=torch.from_numpy(pictured))
+
+    def _imagine(self, row: int, random: np.random.Generator) -> Float32[np.ndarray, " c"]:
+        words = [self.text.decode(caption).split() for caption in self.captions[row]]
+        return imagine_classes(words, self.nouns, random)
+
+
+def _spread(
+    seen: Float16[np.ndarray, "s ..."], pictured: Bool[np.ndarray, " b"]
+) -> Float16[np.ndarray, "b ..."]:
+    """Rows of what was seen in their places, zeros elsewhere."""
+    whole = np.zeros((len(pictured), *seen.shape[1:]), seen.dtype)
+    whole[pictured] = seen
+    return whole
 
 
 def as_vision(features: Features) -> Vision:
@@ -110,25 +123,39 @@ def as_vision(features: Features) -> Vision:
 def build_corpus(
     examples: Sequence[Example],
     *,
-    vocabulary: Vocabulary,
+    text: Text,
     rules: TextRules,
     encoder: Encoder,
     parts: Sequence[str],
     watch: Watch,
 ) -> Corpus:
-    """Tokenise the captions and see to it that every picture's features are in the cache."""
+    """Tokenise the captions and see to it that every picture's features are in the cache.
+
+    The rules hold for tokenizers of others too, which would keep capitals and full stops. They change nothing
+    where the text has the same ones.
+    """
     cache = FeatureCache(cache_folder(), encoder)
-    captions = [[vocabulary.encode(words(text, rules)) for text in example.captions] for example in examples]
+    captions = [
+        [text.encode(" ".join(words(caption, rules))) for caption in example.captions] for example in examples
+    ]
+    digests = iter(_digests([some for some in examples if some.pictured], encoder, parts, cache, watch))
     return Corpus(
-        examples, _digests(examples, encoder, parts, cache, watch), captions, vocabulary, cache, parts
+        examples,
+        [next(digests) if example.pictured else b"" for example in examples],
+        captions,
+        text,
+        cache,
+        parts,
+        tuple(name_in_words(name) for name in encoder.class_names),
+        pools=(Pool(0, len(examples)),),
     )
 
 
 def _digests(
     examples: Sequence[Example], encoder: Encoder, parts: Sequence[str], cache: FeatureCache, watch: Watch
 ) -> list[bytes]:
-    paths: list[Path | TellapartError] = [example.path for example in examples]
     digests = []
+    paths = [example.path for example in examples]
     for done, (example, seen) in enumerate(
         zip(examples, look(paths, encoder, parts=parts, cache=cache), strict=True)
     ):

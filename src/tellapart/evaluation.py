@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tellapart.captioning import Captioned, Wish, describe, load
-from tellapart.corpus import Corpus, Watch, build_corpus, read_examples, split_of
+from tellapart.captioning import CHUNK, Captioned, Wish, describe_corpus, load
+from tellapart.corpus import Watch, build_corpus
 from tellapart.errors import TellapartError
 from tellapart.fit import Fit, measure_fit
 from tellapart.recipe import load_recipe
 from tellapart.run import Run
-from tellapart.storage import new_file
+from tellapart.sources import read_examples, split_of
+from tellapart.storage import new_file, write_text
 from tellapart.vision.encoder import in_order
-
-TOGETHER = 64  # images a batch
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,31 +49,25 @@ def evaluate_run(folder: Path, *, split: str, width: int | None, watch: Watch) -
     recipe = load_recipe(str(run.recipe))
     describer = load(folder)
     saved = describer.saved
-    examples = split_of(read_examples(recipe.data, seed=recipe.seed), split)
+    everything = read_examples(recipe.data, seed=recipe.seed)
+    examples = split_of([example for example in everything if example.pictured], split)
     corpus = build_corpus(
         examples,
-        vocabulary=saved.captioner.vocabulary,
-        rules=saved.settings.text,
+        text=saved.captioner.text,
+        rules=recipe.data.rules(),
         encoder=describer.encoder,
         parts=in_order(saved.captioner.needs),
         watch=watch,
     )
-    fit = measure_fit(saved.captioner, corpus, images_per_batch=TOGETHER)
+    fit = measure_fit(saved.captioner, corpus, images_per_batch=CHUNK)
     wish = Wish(width or saved.settings.width, saved.settings.max_words)
     path = run.predictions(split, width=wish.width)
     with new_file(path) as temporary, temporary.open("w", encoding="utf-8") as file:
-        for rows in _chunks(corpus, watch):
-            found = describe(saved, corpus.vision(rows), wish)
-            for row, candidates in zip(rows, found, strict=True):
-                example = corpus.examples[row]
-                line = Captioned(example.path, example.image_id, candidates).to_json(model=str(folder))
-                file.write(json.dumps(line, ensure_ascii=False) + "\n")
+        found = describe_corpus(saved, corpus, wish, watch=watch)
+        for example, candidates in zip(examples, found, strict=True):
+            line = Captioned(example.path, example.image_id, candidates).to_json(model=str(folder))
+            file.write(json.dumps(line, ensure_ascii=False) + "\n")
     captions = sum(len(example.captions) for example in examples)
-    return Evaluation(split, len(examples), captions, len(saved.captioner.vocabulary), fit, path)
-
-
-def _chunks(corpus: Corpus, watch: Watch) -> Iterator[Sequence[int]]:
-    count = len(corpus.examples)
-    for first in range(0, count, TOGETHER):
-        yield range(first, min(first + TOGETHER, count))
-        watch(min(first + TOGETHER, count), count)
+    result = Evaluation(split, len(examples), captions, len(saved.captioner.text), fit, path)
+    write_text(run.evaluation(split, width=wish.width), json.dumps(result.to_json(), indent=2) + "\n")
+    return result

@@ -23,17 +23,23 @@ class Fit:
     loss: float
     perplexity: float
     accuracy: float
+    cider_d: float | None = None  # of the captioner's own greedy captions, where that was asked for
 
     def better(self, metric: str, than: float | None) -> bool:
         """Whether this is an improvement by that metric."""
         if than is None:
             return True
-        value: float = getattr(self, metric)
-        return value > than if metric == "accuracy" else value < than
+        value = self.value(metric)
+        return value > than if metric in ("accuracy", "cider-d") else value < than
+
+    def value(self, metric: str) -> float:
+        """The figure of that name, as a recipe writes it."""
+        value: float = getattr(self, metric.replace("-", "_"))
+        return value
 
     def to_json(self) -> dict[str, float]:
-        """As plain numbers."""
-        return asdict(self)
+        """As plain numbers; what was not measured is left out."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 def perplexity(nats: float, tokens: int) -> float:

@@ -13,7 +13,15 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, field_validator
+from pydantic import (
+    Field,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    field_validator,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError
 
 from tellapart.captioners.parts import CAPTIONERS
@@ -26,7 +34,7 @@ from tellapart.registry import Config, Registry, suggest
 from tellapart.vision.parts import find_encoder
 
 DATA_FORMATS = ("auto", "shapes", *FORMATS)
-PARTS: Mapping[str, Registry] = {"captioner": CAPTIONERS, "objective": OBJECTIVES}
+PARTS: Mapping[str, Registry[Any]] = {"captioner": CAPTIONERS, "objective": OBJECTIVES}
 
 
 def _one_of(value: str, known: Sequence[str]) -> str:
@@ -35,6 +43,34 @@ def _one_of(value: str, known: Sequence[str]) -> str:
             "unknown_name", "should be one of: {expected}", {"expected": ", ".join(known)}
         )
     return value
+
+
+class SourceConfig(Config):
+    """More captions to train on, with their pictures or without."""
+
+    path: str = Field(description="caption file, or folder with .txt sidecars")
+    images: str = Field("", description="folder of the pictures; beside the caption file if empty")
+    format: str = Field("auto", json_schema_extra={"enum": list(DATA_FORMATS)})
+    pictures: bool = Field(
+        True, description="false: captions alone, whose nouns stand for what an encoder would have named"
+    )
+    per_epoch: NonNegativeInt = Field(0, description="images drawn afresh each epoch; 0: all of them")
+    held_out: NonNegativeInt = Field(
+        0, description="so many images are not trained on but kept as the split 'held-out'"
+    )
+
+    @field_validator("format")
+    @classmethod
+    def _known_format(cls, value: str) -> str:
+        return _one_of(value, ("auto", *FORMATS))
+
+    @model_validator(mode="after")
+    def _pictures_to_measure_on(self) -> SourceConfig:
+        if self.held_out and not self.pictures:
+            raise PydanticCustomError(
+                "held_out", "captions without pictures cannot be held out to measure on"
+            )
+        return self
 
 
 class DataConfig(Config):
@@ -58,6 +94,7 @@ class DataConfig(Config):
     val_share: float = Field(
         0.1, gt=0, lt=1, description="share of the images to validate on, where the data set has no splits"
     )
+    extra: list[SourceConfig] = Field([], description="further sources to train on")
     scenes: PositiveInt = Field(1000, description="format 'shapes': how many scenes are drawn")
     look_alikes: PositiveInt = Field(1, description="format 'shapes': size of the groups of look-alikes")
 
@@ -110,11 +147,17 @@ class TrainingConfig(Config):
     captions_per_image: PositiveInt = Field(5, description="drawn afresh each epoch where there are more")
     evaluate_every: NonNegativeInt = Field(0, description="steps between validations; 0: once an epoch")
     log_every: PositiveInt = 20
-    stop_metric: Literal["loss", "perplexity", "accuracy"] = Field(
-        "perplexity", description="on the validation split"
+    stop_metric: Literal["loss", "perplexity", "accuracy", "cider-d"] = Field(
+        "perplexity", description="on the validation split; cider-d: of greedy captions"
     )
     patience: NonNegativeInt = Field(
         3, description="validations without a better value before stopping; 0: never"
+    )
+    core_minutes: NonNegativeFloat = Field(
+        0.0, description="processor time to spend at most, all cores together; 0: no limit"
+    )
+    start_from: str = Field(
+        "", description="folder of a captioner or run whose weights and words training starts from"
     )
 
 
@@ -161,6 +204,10 @@ def _toml_lines(table: Mapping[str, Any], at: tuple[str, ...]) -> Iterator[str]:
 
 
 def _toml(value: object) -> str:
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_toml, value))}]"
+    if isinstance(value, dict):
+        return f"{{ {', '.join(f'{key} = {_toml(inner)}' for key, inner in value.items())} }}"
     # JSON is TOML but for two things: signs beyond 16 bits as pairs of escapes, and a bare delete sign.
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
@@ -170,15 +217,16 @@ def load_recipe(name: str, *, changes: Sequence[str] = ()) -> Recipe:
     text = RecipeText.read(find_recipe(name), changes=changes)
     raw = text.values(parts=PARTS)
     for section, registry in PARTS.items():
-        _check_part(text, section, registry, raw.get(section))
+        if section in raw:
+            raw[section] = _check_part(text, section, registry, raw[section])
     recipe = text.validate(Recipe, raw, at=())
-    try:
-        find_encoder(recipe.encoder.name)
-    except TellapartError as error:
-        raise text.error(("encoder", "name"), error.problem, hint=error.hint) from error
+    encoder = _check_encoder(text, recipe, is_given="name" in raw.get("encoder", {}))
     _check_paths(text, recipe.data)
     filled: dict[str, Any] = {section: _fill(recipe, section) for section in PARTS}
-    if recipe.data.format != "shapes":
+    filled["encoder"] = EncoderSection(name=encoder)
+    if recipe.training.start_from:
+        filled["training"] = _with_start(text, recipe.training)
+    if recipe.data.format != "shapes" or recipe.data.extra:
         # The run's copy of the recipe must mean the same files from whatever folder it is read.
         root = str(recipe.data.resolve("").absolute())
         filled["data"] = recipe.data.model_copy(update={"root": root})
@@ -190,33 +238,70 @@ def _fill(recipe: Recipe, section: str) -> dict[str, Any]:
     return {"name": name, **config.model_dump()}
 
 
-def _check_part(text: RecipeText, section: str, registry: Registry, raw: object) -> None:
-    if raw is None:
-        return
+def _check_part(text: RecipeText, section: str, registry: Registry[Any], raw: object) -> dict[str, Any]:
+    """The section with its preset's settings filled in."""
     if not isinstance(raw, dict) or not isinstance(raw.get("name"), str):
         raise text.error((section,), "needs a name", hint=f"there are: {', '.join(registry.names())}")
     try:
         part = registry.get(raw["name"])
     except UnknownName as error:
         raise text.error((section, "name"), error.problem, hint=error.hint) from error
-    text.validate(part.config, {key: value for key, value in raw.items() if key != "name"}, at=(section,))
+    settings = {key: value for key, value in raw.items() if key not in ("name", "preset")}
+    try:
+        settings = {**part.preset(str(raw.get("preset", ""))), **settings}
+    except UnknownName as error:
+        raise text.error((section, "preset"), error.problem, hint=error.hint) from error
+    text.validate(part.config, settings, at=(section,))
+    return {"name": raw["name"], **settings}
+
+
+def _check_encoder(text: RecipeText, recipe: Recipe, *, is_given: bool) -> str:
+    """The encoder's full name: the captioner's own where it brings one, else the recipe's."""
+    name, config = recipe.part("captioner")
+    own_encoder = CAPTIONERS.get(name).own_encoder
+    encoder = own_encoder(config) if own_encoder else recipe.encoder.name
+    if is_given and encoder != recipe.encoder.name:
+        raise text.error(
+            ("encoder", "name"),
+            f"the captioner {name!r} looks through its own encoder, {encoder}",
+            hint="leave encoder.name out",
+        )
+    try:
+        find_encoder(encoder)
+    except TellapartError as error:
+        raise text.error(("encoder", "name"), error.problem, hint=error.hint) from error
+    return encoder
+
+
+def _with_start(text: RecipeText, training: TrainingConfig) -> TrainingConfig:
+    """The folder to start from, as every folder may read it."""
+    folder = Path(training.start_from)
+    if not folder.is_dir():
+        raise text.error(
+            ("training", "start_from"),
+            f"no such folder: {training.start_from}",
+            hint="name a captioner's folder, or a run's",
+        )
+    return training.model_copy(update={"start_from": str(folder.absolute())})
 
 
 def _check_paths(text: RecipeText, data: DataConfig) -> None:
-    if data.format == "shapes":
-        return
-    if not data.path:
-        raise text.error(
-            ("data", "path"), "is missing", hint="name the caption file, or set format = 'shapes'"
-        )
-    for key in ("path", "images"):
-        value = getattr(data, key)
-        if value and not data.resolve(value).exists():
+    named: list[tuple[str, DataConfig | SourceConfig]] = [("data.extra", extra) for extra in data.extra]
+    if data.format != "shapes":
+        named.insert(0, ("data", data))
+        if not data.path:
             raise text.error(
-                ("data", key),
-                f"no such file or folder: {data.resolve(value)}",
-                hint="set data.root (or TELLAPART_DATA) to the folder it is in: --set data.root=FOLDER",
+                ("data", "path"), "is missing", hint="name the caption file, or set format = 'shapes'"
             )
+    for section, source in named:
+        for key in ("path", "images"):
+            value = getattr(source, key)
+            if value and not data.resolve(value).exists():
+                raise text.error(
+                    (*section.split("."), key),
+                    f"no such file or folder: {data.resolve(value)}",
+                    hint="set data.root (or TELLAPART_DATA) to the folder it is in: --set data.root=FOLDER",
+                )
 
 
 def built_in_recipes() -> Sequence[str]:
@@ -242,8 +327,10 @@ def schema() -> dict[str, Any]:
     for section, registry in PARTS.items():
         options = []
         for name in registry.names():
-            option = registry.get(name).config.model_json_schema()
-            option["properties"] = {"name": {"const": name}, **option.get("properties", {})}
+            part = registry.get(name)
+            option = part.config.model_json_schema()
+            presets = {"preset": {"enum": sorted(part.presets)}} if part.presets else {}
+            option["properties"] = {"name": {"const": name}, **presets, **option.get("properties", {})}
             options.append(option | {"required": ["name"]})
         whole["properties"][section] = {"oneOf": options}
     return whole

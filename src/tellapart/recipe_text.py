@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -48,7 +48,8 @@ class RecipeText:
             ) from error
         for section in parts:
             new = self.changes.get((section, "name"))
-            if new is not None and values.get(section, {}).get("name") != new:
+            before = values.get(section, {})
+            if new is not None and isinstance(before, dict) and before.get("name") != new:
                 values[section] = {}
         for keys, value in self.changes.items():
             table = values
@@ -72,8 +73,13 @@ class RecipeText:
             if first["type"] == "extra_forbidden":
                 known = _fields(config, first["loc"][:-1])
                 raise self.error(keys, f"unknown key {keys[-1]!r}", hint=suggest(keys[-1], known)) from error
-            got = f", got {first['input']!r}" if first["type"] != "missing" else ""
-            problem = first["msg"][:1].lower() + first["msg"][1:] + got
+            got = (
+                ""
+                if first["type"] == "missing" or isinstance(first["input"], dict)
+                else f", got {first['input']!r}"
+            )
+            said = first["msg"].removeprefix("Value error, ")
+            problem = said[:1].lower() + said[1:] + got
             raise self.error(keys, problem, hint=_cure(first)) from error
 
     def error(self, keys: Keys, problem: str, *, hint: str) -> TellapartError:
@@ -132,7 +138,11 @@ def _change(change: str) -> tuple[Keys, Any]:
 def _fields(config: type[BaseModel], keys: tuple[int | str, ...]) -> list[str]:
     """Names of the fields at that depth of a configuration."""
     for key in keys:
-        inner = config.model_fields[str(key)].annotation
+        if isinstance(key, int):
+            continue  # a place in a list, whose items are what was looked up before
+        inner = config.model_fields[key].annotation
+        if get_origin(inner) is list:
+            (inner,) = get_args(inner)
         if not (isinstance(inner, type) and issubclass(inner, BaseModel)):
             return []
         config = inner

@@ -9,12 +9,12 @@ entry point names a `Part`.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
@@ -36,6 +36,20 @@ class Part:
     config: type[Config]
     build: str  # "package.module:function", imported only when the part is used
     paper: str = ""
+    # Settings that belong together under a name; "tiny" is for tests.
+    presets: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+
+    def configure(self, settings: Mapping[str, object], *, preset: str = "") -> Config:
+        """Checked settings: the defaults, then those of the preset, then the given ones."""
+        return self.config.model_validate({**self.preset(preset), **settings})
+
+    def preset(self, name: str) -> Mapping[str, object]:
+        """The settings under that name; none where no name is given."""
+        if name and name not in self.presets:
+            raise UnknownName(
+                f"{self.name!r} has no preset called {name!r}", hint=suggest(name, sorted(self.presets))
+            )
+        return self.presets[name] if name else {}
 
     def builder(self) -> Callable[..., Any]:
         """Import the function that makes the part from its configuration."""
@@ -44,16 +58,20 @@ class Part:
         return function
 
 
-class Registry:
+P = TypeVar("P", bound=Part)
+
+
+class Registry(Generic[P]):
     """The parts of one kind, by name."""
 
-    def __init__(self, kind: str, parts: Iterable[Part], *, group: str) -> None:
+    def __init__(self, kind: str, parts: Iterable[P], *, group: str, holds: type[P]) -> None:
         self.kind = kind
         self.group = group
+        self._holds = holds
         self._own = {part.name: part for part in parts}
 
     @cached_property
-    def _all(self) -> dict[str, Part]:
+    def _all(self) -> dict[str, P]:
         found = dict(self._own)
         for point in entry_points(group=self.group):
             if point.name in found:
@@ -64,13 +82,13 @@ class Registry:
             found[point.name] = self._load(point)
         return found
 
-    def _load(self, point: EntryPoint) -> Part:
+    def _load(self, point: EntryPoint) -> P:
         try:
             part = point.load()
         except Exception as error:  # the code is another package's: it may raise anything
             raise self._useless(point, f"{type(error).__name__}: {error}") from error
-        if not isinstance(part, Part) or part.name != point.name:
-            raise self._useless(point, f"it is no Part called {point.name!r}")
+        if not isinstance(part, self._holds) or part.name != point.name:
+            raise self._useless(point, f"it is no {self._holds.__name__} called {point.name!r}")
         return part
 
     def _useless(self, point: EntryPoint, why: str) -> TellapartError:
@@ -83,7 +101,7 @@ class Registry:
         """Every name, in alphabetical order."""
         return sorted(self._all)
 
-    def get(self, name: str) -> Part:
+    def get(self, name: str) -> P:
         """The part of that name, or an error that lists the names there are."""
         if name not in self._all:
             raise UnknownName(f"no {self.kind} is called {name!r}", hint=suggest(name, self.names()))

@@ -6,6 +6,7 @@ metrics.jsonl      one line a log entry, up to the newest checkpoint after a res
 checkpoints/       step-00000123.pt; only the newest is kept
 captioner/         the best captioner by the validation metric
 predictions/       captions of a split, one JSONL a split and beam
+evaluations/       what `tellapart evaluate` measured, one JSON a split and beam
 """
 
 from __future__ import annotations
@@ -50,6 +51,10 @@ class Run:
     def predictions(self, split: str, *, width: int) -> Path:
         """Captions of a split by a beam of that width."""
         return self.folder / "predictions" / f"{split}-beam{width}.jsonl"
+
+    def evaluation(self, split: str, *, width: int) -> Path:
+        """What was measured on a split by a beam of that width."""
+        return self.folder / "evaluations" / f"{split}-beam{width}.json"
 
     def checkpoint(self, step: int) -> Path:
         """The file of one checkpoint."""

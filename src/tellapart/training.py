@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -21,17 +21,18 @@ import numpy as np
 import torch
 from torch import nn
 
-from tellapart.captioners.folder import CaptionerSettings, SavedCaptioner, build_captioner, save_captioner
+from tellapart.captioners.folder import save_captioner
+from tellapart.captioning import Wish, describe_corpus
 from tellapart.checkpoint import Progress, load_checkpoint, save_checkpoint
-from tellapart.corpus import Corpus, Watch, build_corpus, build_vocabulary, read_examples, split_of
+from tellapart.corpus import Corpus, Watch
 from tellapart.errors import TellapartError
 from tellapart.fit import Fit, measure_fit
 from tellapart.objectives.parts import OBJECTIVES
+from tellapart.preparation import Ready, prepare
 from tellapart.recipe import OptimiserConfig, Recipe
 from tellapart.run import Run, refuse_full, resume_run, start_run
+from tellapart.scoring import score
 from tellapart.types import AnyCaptioner, Batch, Context, Loss, Objective
-from tellapart.vision.encoder import in_order
-from tellapart.vision.parts import load_encoder
 
 
 class Step(nn.Module):
@@ -48,15 +49,6 @@ class Step(nn.Module):
 
 
 @dataclass(frozen=True, slots=True)
-class Ready:
-    """All that training needs, checked and loaded."""
-
-    saved: SavedCaptioner
-    train_set: Corpus
-    val_set: Corpus
-
-
-@dataclass(frozen=True, slots=True)
 class Report:
     """What happened in a step, for whoever watches."""
 
@@ -68,40 +60,7 @@ class Report:
     validation: Fit | None
     is_best: bool
     interrupted: bool
-
-
-def prepare(recipe: Recipe, *, watch: Watch) -> Ready:
-    """Read the data, see every picture, build an untrained captioner."""
-    examples = read_examples(recipe.data, seed=recipe.seed)
-    train_examples, val_examples = split_of(examples, "train"), split_of(examples, "val")
-    rules = recipe.data.rules()
-    vocabulary = build_vocabulary(train_examples, rules)
-    encoder = load_encoder(recipe.encoder.name)
-    name, config = recipe.part("captioner")
-    torch.manual_seed(recipe.seed)
-    captioner = build_captioner(name, config, vocabulary=vocabulary, shapes=encoder.shapes)
-    both = build_corpus(
-        [*train_examples, *val_examples],
-        vocabulary=vocabulary,
-        rules=rules,
-        encoder=encoder,
-        parts=in_order(captioner.needs),
-        watch=watch,
-    )
-    settings = CaptionerSettings(
-        captioner={"name": name, **config.model_dump()},
-        encoder=recipe.encoder.name,
-        encoder_identity=encoder.identity,
-        shapes=dict(encoder.shapes),
-        text=rules,
-        width=recipe.decoding.width,
-        max_words=recipe.decoding.max_words,
-        vocabulary=vocabulary.fingerprint,
-    )
-    count = len(train_examples)
-    return Ready(
-        SavedCaptioner(captioner, settings), both.rows(0, count), both.rows(count, len(both.examples))
-    )
+    stopped_by: str = ""  # the setting that ended training with this step: epochs, patience or core_minutes
 
 
 def begin(recipe: Recipe, folder: Path, *, resume: bool, watch: Watch) -> tuple[Run, Ready]:
@@ -124,24 +83,27 @@ def train(recipe: Recipe, folder: Path, *, resume: bool = False) -> Run:
 
 
 def train_steps(recipe: Recipe, run: Run, ready: Ready) -> Generator[Report, None, None]:
-    """Train until the epochs are over or validation no longer improves, telling of each step."""
+    """Train until the epochs, the patience or the processor time are over, telling of each step."""
     captioner = ready.saved.captioner
     name, config = recipe.part("objective")
     step = Step(captioner, OBJECTIVES.get(name).builder()(config))
     optimiser = build_optimiser(recipe.optimiser, captioner)
     progress = load_checkpoint(run, ready.saved, optimiser)
     steps, every = count_steps(recipe, ready.train_set)
+    clock = CoreClock()
     with deterministic(), interruptible() as asked_to_stop:
         for batch in batches_from(progress.step, steps, recipe, ready.train_set):
-            if 0 < recipe.training.patience <= progress.worse:
+            if why_stop(recipe, progress, steps):  # of a run that was over when it was resumed
                 break
             started = time.perf_counter()
             loss = take_step(step.train(), optimiser, batch, recipe, number=progress.step, steps=steps)
             speed = int(batch.mask[:, :, 1:].sum()) / (time.perf_counter() - started)
             progress.step += 1
+            progress.core_seconds += clock.lap()
             validation, is_best = None, False
-            if progress.step % every == 0 or progress.step == steps:
+            if progress.step % every == 0 or why_stop(recipe, progress, steps):
                 validation, is_best = validate(recipe, run, ready, progress)
+                progress.core_seconds += clock.lap()
             report = Report(
                 progress.step,
                 steps,
@@ -151,6 +113,7 @@ def train_steps(recipe: Recipe, run: Run, ready: Ready) -> Generator[Report, Non
                 validation,
                 is_best,
                 asked_to_stop.is_set(),
+                why_stop(recipe, progress, steps),
             )
             log(run, report, every=recipe.training.log_every)
             if validation or report.interrupted:
@@ -160,19 +123,53 @@ def train_steps(recipe: Recipe, run: Run, ready: Ready) -> Generator[Report, Non
                 return
 
 
+class CoreClock:
+    """Processor time of this process, all cores together."""
+
+    def __init__(self) -> None:
+        self._before = time.process_time()
+
+    def lap(self) -> float:
+        """Seconds since it was asked before."""
+        before, self._before = self._before, time.process_time()
+        return self._before - before
+
+
+def why_stop(recipe: Recipe, progress: Progress, steps: int) -> str:
+    """The setting that ends training here, if one does."""
+    if progress.step >= steps:
+        return "epochs"
+    if 0 < recipe.training.patience <= progress.worse:
+        return "patience"
+    limit = recipe.training.core_minutes * 60
+    return "core_minutes" if 0 < limit <= progress.core_seconds else ""
+
+
 def validate(recipe: Recipe, run: Run, ready: Ready, progress: Progress) -> tuple[Fit, bool]:
     """Measure the fit to the validation split; keep the captioner if it is the best so far."""
-    captioner = ready.saved.captioner
-    fit = measure_fit(captioner, ready.val_set, images_per_batch=recipe.training.images_per_batch)
+    fit = measure_fit(ready.saved.captioner, ready.val_set, images_per_batch=recipe.training.images_per_batch)
     if not math.isfinite(fit.perplexity):
         raise TellapartError(
             f"step {progress.step}: the loss on the validation split is {fit.loss}",
             hint="lower optimiser.learning_rate; the run can be resumed from its last checkpoint",
         )
+    if recipe.training.stop_metric == "cider-d":
+        fit = replace(fit, cider_d=greedy_cider(ready))
     is_best = progress.note(fit, recipe.training.stop_metric)
     if is_best:
         save_captioner(run.captioner, ready.saved, dtype=torch.float16)
     return fit, is_best
+
+
+def greedy_cider(ready: Ready) -> float:
+    """CIDEr-D of the captioner's own captions of the validation split, each word the likeliest."""
+    captioner, examples = ready.saved.captioner, ready.val_set.examples
+    wish = Wish(width=1, max_words=ready.saved.settings.max_words)
+    captioner.eval()
+    found = describe_corpus(ready.saved, ready.val_set, wish, watch=lambda done, total: None)
+    captions = [candidates[0].caption for candidates in found]
+    scores = score(captions, [example.captions for example in examples], metrics=["cider"])
+    return scores["CIDEr-D"].corpus
 
 
 def count_steps(recipe: Recipe, corpus: Corpus) -> tuple[int, int]:
@@ -248,6 +245,7 @@ def log(run: Run, report: Report, *, every: int) -> None:
     if report.validation:
         entry["validation"] = report.validation.to_json()
         entry["is_best"] = report.is_best
+        entry["stopped_by"] = report.stopped_by
     run.log(entry)
 
 

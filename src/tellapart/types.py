@@ -7,15 +7,13 @@ d features, l layers, h heads, r rows of a decoder's state.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
-
-from tellapart.data.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,13 +23,16 @@ class Vision:
     grid: Float[Tensor, "b n d"]
     pooled: Float[Tensor, "b p"]
     classes: Float[Tensor, "b c"]
+    # False where only words are known of a picture: grid and pooled are then zeros. None: all are pictured.
+    pictured: Bool[Tensor, " b"] | None = None
 
     def __len__(self) -> int:
         return len(self.pooled)
 
     def select(self, rows: Int[Tensor, " r"]) -> Vision:
         """The images of these rows, in this order; a row may come twice."""
-        return Vision(self.grid[rows], self.pooled[rows], self.classes[rows])
+        pictured = None if self.pictured is None else self.pictured[rows]
+        return Vision(self.grid[rows], self.pooled[rows], self.classes[rows], pictured)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +80,50 @@ class Context:
 
 
 @runtime_checkable
+class Text(Protocol):
+    """How captions become a captioner's tokens and back: words of a vocabulary, or pieces of a tokenizer."""
+
+    @property
+    def pad(self) -> int:
+        """What fills short captions up; never written."""
+        ...
+
+    @property
+    def start(self) -> int:
+        """What stands before the first token of a caption."""
+        ...
+
+    @property
+    def end(self) -> int:
+        """What closes a caption."""
+        ...
+
+    @property
+    def silent(self) -> Sequence[int]:
+        """Tokens that no decoder may write."""
+        ...
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of all that gives tokens their meaning."""
+        ...
+
+    def __len__(self) -> int: ...
+
+    def encode(self, caption: str) -> list[int]:
+        """The tokens of a caption, from start to end."""
+        ...
+
+    def decode(self, tokens: Iterable[int]) -> str:
+        """The caption of tokens, up to the end sign."""
+        ...
+
+    def beginning(self, words_to_begin_with: str) -> tuple[int, ...]:
+        """The tokens of words that a caption is to begin with; an error where it cannot write them."""
+        ...
+
+
+@runtime_checkable
 class State(Protocol):
     """What a captioner remembers of each half-written caption: its own business."""
 
@@ -96,7 +141,7 @@ class Captioner(nn.Module, ABC, Generic[S]):
     Objectives and decoders use nothing but these three calls, `select` of the state and the two attributes.
     """
 
-    vocabulary: Vocabulary
+    text: Text
     needs: frozenset[str]  # the parts of Vision it reads: "grid", "pooled", "classes"
 
     @abstractmethod

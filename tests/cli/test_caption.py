@@ -93,12 +93,12 @@ def test_a_beam_of_one_is_greedy(caption: Caption, scenes: Path, tiny_captioner:
     seen = look(paths, describer.encoder, parts=["pooled"], cache=None)
     vision = as_vision(stack([result.features for result in seen if isinstance(result, Seen)]))
     decoded = greedy(describer.saved.captioner, vision, max_words=describer.saved.settings.max_words)
-    vocabulary = describer.saved.captioner.vocabulary
+    text = describer.saved.captioner.text
 
     found = records(caption(*paths, "--json", "--beam", "1"))
 
     assert [record["caption"] for record in found] == [
-        " ".join(vocabulary.decode(tokens[0])) for tokens in decoded.tokens.tolist()
+        text.decode(tokens[0]) for tokens in decoded.tokens.tolist()
     ]
     scores = [record["candidates"][0]["logprob"] for record in found]
     assert scores == pytest.approx(decoded.log_probabilities.flatten().tolist(), abs=1e-4)

@@ -29,6 +29,16 @@ def settings(**changes: object) -> Damage:
     return change
 
 
+def encoder(**changes: object) -> Damage:
+    """Other values of the encoder in config.json."""
+
+    def change(folder: Path) -> None:
+        before = json.loads((folder / "config.json").read_text(encoding="utf-8"))["encoder"]
+        settings(encoder=before | changes)(folder)
+
+    return change
+
+
 def without(name: str) -> Damage:
     return lambda folder: (folder / name).unlink()
 
@@ -67,10 +77,10 @@ DAMAGED: Mapping[str, tuple[Damage, str]] = {
     "nameless": (settings(captioner={}), NO_SETTINGS),
     "a key too many": (settings(extra=1), NO_SETTINGS),
     "wrong setting": (settings(captioner={"name": "mrnn", "dropout": "much"}), NO_SETTINGS),
-    "no shapes": (settings(shapes={}), NO_SETTINGS),
-    "odd shapes": (settings(shapes={"pooled": [3, 4]}), NO_SETTINGS),
+    "no shapes": (encoder(shapes={}), "the encoder patches gives no pooled feature"),
+    "odd shapes": (encoder(shapes={"pooled": [3, 4]}), NO_SETTINGS),
     "no beam": (settings(width=0), NO_SETTINGS),
-    "future": (settings(format=99, soul="new"), "config.json: written in format 99, this version reads 1"),
+    "future": (settings(format=99, soul="new"), "config.json: written in format 99, this version reads 2"),
 }
 """What was done to the folder, and what is said of it."""
 
@@ -102,7 +112,7 @@ def test_a_damaged_captioner_is_refused_by_name(
 
 
 def test_an_encoder_with_other_weights_is_refused(tellapart: Tellapart, copy: Path, scenes: Path) -> None:
-    settings(encoder_identity="patches-of-old")(copy)
+    encoder(identity="patches-of-old")(copy)
     problem = refused(tellapart("caption", scenes, "--captioner", copy))
     assert (
         problem == f"{copy}: trained on features of patches-of-old, but the installed encoder is patches-9x6"
@@ -112,14 +122,14 @@ def test_an_encoder_with_other_weights_is_refused(tellapart: Tellapart, copy: Pa
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"encoder": "patchs"}, "no encoder is called 'patchs'"),
-        ({"captioner": {"name": "mrn"}}, "no captioner is called 'mrn'"),
+        (encoder(name="patchs"), "no encoder is called 'patchs'"),
+        (settings(captioner={"name": "mrn"}), "no captioner is called 'mrn'"),
     ],
 )
 def test_an_unknown_part_is_named_with_the_nearest_spelling(
-    change: dict[str, object], said: str, tellapart: Tellapart, copy: Path, scenes: Path
+    change: Damage, said: str, tellapart: Tellapart, copy: Path, scenes: Path
 ) -> None:
-    settings(**change)(copy)
+    change(copy)
     outcome = tellapart("caption", scenes, "--captioner", copy)
     assert said in refused(outcome)
     assert "did you mean '" in outcome.err

@@ -11,9 +11,11 @@ import pytest
 import tellapart as package
 from tellapart.captioning import find_captioner
 from tellapart.cli.demo import photographs
-from tellapart.corpus import build_corpus, split_of
+from tellapart.corpus import build_corpus
 from tellapart.data.readers import read_dataset
+from tellapart.data.text import PRESETS
 from tellapart.fit import measure_fit
+from tellapart.sources import split_of
 
 if TYPE_CHECKING:
     from tests.conftest import Outcome
@@ -49,8 +51,8 @@ def test_the_default_captioner_expects_what_people_say(real_data: Path) -> None:
     examples = split_of(read_dataset(real_data / "flickr8k" / "captions.txt").strict(), "val")[:60]
     corpus = build_corpus(
         examples,
-        vocabulary=describer.saved.captioner.vocabulary,
-        rules=describer.saved.settings.text,
+        text=describer.saved.captioner.text,
+        rules=PRESETS["mrnn"],
         encoder=describer.encoder,
         parts=["pooled"],
         watch=lambda done, total: None,

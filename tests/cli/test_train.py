@@ -135,7 +135,8 @@ def test_a_run_folder_stands_for_its_recipe_and_other_features_are_refused(
     assert tellapart("train", run, "--resume").code == 0
     config = run / "captioner" / "config.json"
     content = json.loads(config.read_text())
-    config.write_text(json.dumps(content | {"encoder_identity": "patches-of-yesterday"}))
+    content["encoder"]["identity"] = "patches-of-yesterday"
+    config.write_text(json.dumps(content))
     outcome = tellapart("evaluate", run)
     assert outcome.code == 1
     assert "trained on features of patches-of-yesterday" in outcome.err

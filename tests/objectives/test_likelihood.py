@@ -12,8 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tellapart.captioners.mrnn import MRNN
-from tellapart.captioners.parts import MRNNConfig
+from tellapart.captioners.settings.mrnn import MRNNConfig
+from tellapart.data.text import PRESETS
 from tellapart.data.vocabulary import Vocabulary
+from tellapart.data.word_text import WordText
 from tellapart.objectives.compose import masked_mean, token_objective
 from tellapart.objectives.likelihood import build_mle, build_mrnn_cost
 from tellapart.objectives.parts import OBJECTIVES, MLEConfig, MRNNCostConfig
@@ -27,7 +29,7 @@ CONTEXT = Context(0, torch.Generator())
 def captioner() -> MRNN:
     torch.manual_seed(0)
     config = MRNNConfig(embedding_one=4, embedding_two=5, multimodal=6)
-    return MRNN(config, vocabulary=VOCABULARY, image_width=3).double().eval()
+    return MRNN(config, text=WordText(VOCABULARY, PRESETS["mrnn"]), image_width=3).double().eval()
 
 
 def batch(*, padding: int = 0) -> Batch:

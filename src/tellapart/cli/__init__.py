@@ -11,7 +11,19 @@ import warnings
 
 import typer
 
-from tellapart.cli import caption, compare, correlate, data, demo, evaluate, listing, recipe, score, train
+from tellapart.cli import (
+    caption,
+    compare,
+    correlate,
+    data,
+    demo,
+    ensemble,
+    evaluate,
+    listing,
+    recipe,
+    score,
+    train,
+)
 from tellapart.cli.console import complain
 from tellapart.errors import TellapartError
 
@@ -26,6 +38,7 @@ app.command(name="caption")(caption.caption)
 app.command(name="demo")(demo.demo)
 app.command(name="train")(train.train)
 app.command(name="evaluate")(evaluate.evaluate)
+app.command(name="ensemble")(ensemble.ensemble)
 app.command(name="score")(score.score)
 app.command(name="compare")(compare.compare)
 app.command(name="correlate")(correlate.correlate)

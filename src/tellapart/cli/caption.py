@@ -24,7 +24,9 @@ def caption(
     paths: Annotated[
         list[Path], typer.Argument(help="Image files and folders (searched recursively).", show_default=False)
     ],
-    captioner: Annotated[str, typer.Option(help="'default', or a captioner or run folder.")] = "default",
+    captioner: Annotated[
+        str, typer.Option(help="'default', a captioner or run folder, or pretrained: blip[:FOLDER].")
+    ] = "default",
     beam: Annotated[
         int | None,
         typer.Option(min=1, help="Width of the beam; 1 is greedy.", show_default="the captioner's own"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -11,9 +11,11 @@ from rich.table import Table
 from rich.text import Text
 
 from tellapart.captioners.parts import CAPTIONERS
+from tellapart.captioners.settings.kinds import CaptionerPart
 from tellapart.cli.console import say
 from tellapart.data.readers import FORMATS
 from tellapart.data.text import PRESETS
+from tellapart.extras import in_short
 from tellapart.metrics.parts import METRICS
 from tellapart.objectives.parts import OBJECTIVES
 from tellapart.recipe import built_in_recipes
@@ -33,7 +35,7 @@ class Kind(StrEnum):
     presets = "presets"
 
 
-REGISTRIES: dict[Kind, Registry] = {
+REGISTRIES: dict[Kind, Registry[Any]] = {
     Kind.captioners: CAPTIONERS,
     Kind.objectives: OBJECTIVES,
     Kind.encoders: ENCODERS,
@@ -55,16 +57,51 @@ def list_parts(
         return
     table = Table(box=None, pad_edge=False)
     for column in rows[0]:
-        table.add_column(column, overflow="fold")
+        table.add_column(column, overflow="fold", no_wrap=column == "name")
     for row in rows:
-        table.add_row(*(Text(str(value)) for value in row.values()))
+        table.add_row(*(Text(_cell(value)) for value in row.values()))
     Console(markup=False, highlight=False).print(table)
 
 
 def _rows(kind: Kind) -> list[dict[str, object]]:
+    if kind is Kind.captioners:
+        return _captioners()
     if kind in REGISTRIES:
         parts = [REGISTRIES[kind].get(name) for name in REGISTRIES[kind].names()]
         return [{"name": part.name, "what": part.summary, "paper": part.paper} for part in parts]
     if kind is Kind.presets:
         return [{"name": name, **rules.model_dump()} for name, rules in PRESETS.items()]
     return [{"name": name} for name in (built_in_recipes() if kind is Kind.recipes else FORMATS)]
+
+
+def _captioners() -> list[dict[str, object]]:
+    """With their parameters: of the default settings, 10,000 words and the default encoder."""
+    parts = [CAPTIONERS.get(name) for name in CAPTIONERS.names()]
+    return [
+        {
+            "name": part.name,
+            "what": part.summary,
+            "parameters": _parameters(part),
+            "presets": sorted(part.presets),
+            "paper": part.paper,
+        }
+        for part in parts
+    ]
+
+
+def _cell(value: object) -> str:
+    """A value as a table shows it."""
+    if value is None:
+        return "its checkpoint's"
+    if isinstance(value, list):
+        return ", ".join(value)
+    return f"{value:,}" if type(value) is int else str(value)
+
+
+def _parameters(part: CaptionerPart) -> int | str | None:
+    from tellapart.captioners.size import count_parameters
+
+    try:
+        return count_parameters(part)
+    except Exception as error:  # the code may be another package's: it may raise anything
+        return f"cannot be built: {in_short(error)}"

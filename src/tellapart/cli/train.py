@@ -48,7 +48,7 @@ def train(
         run, ready = begin(checked, folder, resume=resume, watch=watch)
     stderr.print(
         f"{len(ready.train_set.examples)} images to train on, {len(ready.val_set.examples)} to validate on, "
-        f"{len(ready.saved.captioner.vocabulary)} words"
+        f"{len(ready.saved.captioner.text)} words"
     )
     last: Report | None = None
     columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"), TimeRemainingColumn())
@@ -74,9 +74,10 @@ def _tell_validation(report: Report, *, as_json: bool) -> None:
         )
     else:
         star = " *" if report.is_best else ""
+        cider = "" if fit.cider_d is None else f", CIDEr-D {fit.cider_d:.3f}"
         tell(
             f"step {report.step}: loss {report.loss:.3f}; validation: perplexity {fit.perplexity:.2f}, "
-            f"next word right {fit.accuracy:.1%}{star}"
+            f"next word right {fit.accuracy:.1%}{cider}{star}"
         )
 
 
@@ -84,7 +85,10 @@ def _tell_end(last: Report | None, folder: Path, *, as_json: bool) -> None:
     if last is not None and last.interrupted:
         stderr.print(f"stopped at step {last.step} and saved; go on with the same command and --resume")
         raise typer.Exit(130)
+    stopped_by = last.stopped_by if last is not None else ""
     if as_json:
-        say({"run": str(folder), "captioner": str(folder / "captioner")})
+        say({"run": str(folder), "captioner": str(folder / "captioner"), "stopped_by": stopped_by})
     else:
+        if stopped_by:
+            tell(f"ended by training.{stopped_by}")
         tell(f"the best captioner is in {folder}; try: tellapart caption photo.jpg --captioner {folder}")

@@ -20,6 +20,7 @@ class Example:
     captions: tuple[str, ...]
     split: str  # one of SPLITS, or "" where the data set has no splits
     where: str  # "file:line" that describes it, for messages
+    pictured: bool = True  # False: only the captions are at hand, whatever the path says
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,9 @@
 """Greedy and beam search over any captioner: they know its protocol and nothing else.
 
-Start, padding and unknown-word signs are never written. Log-probabilities are the captioner's own, of the
-whole caption with its end sign and the given first words; forbidding a word does not change the others'.
-A caption of `max_words` words is closed there by the end sign, so every caption has one. Fewer captions may
-exist than a beam is wide: the rest have log-probability -inf.
+Tokens that the text calls silent (start, padding, unknown word) are never written. Log-probabilities are the
+captioner's own, of the whole caption with its end sign and the given first words; forbidding a word does not
+change the others'. A caption of `max_words` words is closed there by the end sign, so every caption has
+one. Fewer captions may exist than a beam is wide: the rest have log-probability -inf.
 """
 
 from __future__ import annotations
@@ -14,31 +14,30 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from tellapart.data.vocabulary import Vocabulary
-from tellapart.types import AnyCaptioner, Decoded, Vision
+from tellapart.types import AnyCaptioner, Decoded, Text, Vision
 
 
 @torch.no_grad()
 def greedy(captioner: AnyCaptioner, vision: Vision, *, max_words: int, prefix: Sequence[int] = ()) -> Decoded:
     """The likeliest word at each step."""
-    vocabulary = captioner.vocabulary
+    text = captioner.text
     rows = len(vision)
     state = captioner.begin(vision)
-    token = _column(vision, vocabulary.start)
+    token = start_tokens(vision, text)
     total = vision.pooled.new_zeros(rows)
     finished = torch.zeros(rows, dtype=torch.bool, device=token.device)
-    written: list[Tensor] = []
-    for forbidden in _forbidden(vocabulary, token.device, max_words=max_words, prefix=prefix):
+    chosen: list[Tensor] = []
+    for forbidden in forbidden_places(text, token.device, max_words=max_words, prefix=prefix):
         logits, state = captioner.step(token, state)
         best, token = logits.log_softmax(-1).masked_fill(forbidden, -torch.inf).max(-1)
-        token = token.masked_fill(finished, vocabulary.pad)
+        token = token.masked_fill(finished, text.pad)
         total = total + best.masked_fill(finished, 0)
-        written.append(token)
-        finished = finished | (token == vocabulary.end)
+        chosen.append(token)
+        finished = finished | (token == text.end)
         if finished.all():
             break
-    tokens = torch.stack(written, dim=1).unsqueeze(1)
-    return Decoded(tokens, _written(tokens, vocabulary), total.unsqueeze(1))
+    tokens = torch.stack(chosen, dim=1).unsqueeze(1)
+    return Decoded(tokens, written(tokens, text), total.unsqueeze(1))
 
 
 @torch.no_grad()
@@ -46,35 +45,36 @@ def beam(
     captioner: AnyCaptioner, vision: Vision, *, width: int, max_words: int, prefix: Sequence[int] = ()
 ) -> Decoded:
     """The `width` likeliest captions that a beam of that width finds, best first."""
-    vocabulary = captioner.vocabulary
+    text = captioner.text
     rows = len(vision)
     first_row = torch.arange(rows, device=vision.pooled.device).unsqueeze(1) * width  # (b, 1)
     state = captioner.begin(vision).select(
         torch.arange(rows, device=first_row.device).repeat_interleave(width)
     )
-    token = _column(vision, vocabulary.start).repeat_interleave(width)
+    token = start_tokens(vision, text).repeat_interleave(width)
     # All beams of an image start alike: only the first may go on, or the beam would hold copies.
     scores = vision.pooled.new_full((rows, width), -torch.inf)
     scores[:, 0] = 0
     tokens = token.new_empty((rows, width, 0))
     finished = torch.zeros((rows, width), dtype=torch.bool, device=token.device)
-    for forbidden in _forbidden(vocabulary, token.device, max_words=max_words, prefix=prefix):
+    for forbidden in forbidden_places(text, token.device, max_words=max_words, prefix=prefix):
         logits, state = captioner.step(token, state)
         log_probabilities = logits.log_softmax(-1).masked_fill(forbidden, -torch.inf)
-        extended = _extend(scores, log_probabilities.view(rows, width, -1), finished, pad=vocabulary.pad)
+        extended = _extend(scores, log_probabilities.view(rows, width, -1), finished, pad=text.pad)
         scores, flat = extended.flatten(1).topk(width)
         parent, last = flat // extended.size(-1), flat % extended.size(-1)  # (b, width)
         state = state.select((first_row + parent).flatten())
         tokens = torch.cat([tokens.gather(1, parent.unsqueeze(-1).expand_as(tokens)), last.unsqueeze(-1)], -1)
-        finished = finished.gather(1, parent) | (last == vocabulary.end)
+        finished = finished.gather(1, parent) | (last == text.end)
         token = last.flatten()
         if finished.all():
             break
-    return Decoded(tokens, _written(tokens, vocabulary), scores)
+    return Decoded(tokens, written(tokens, text), scores)
 
 
-def _column(vision: Vision, token: int) -> Int[Tensor, " b"]:
-    return torch.full((len(vision),), token, dtype=torch.long, device=vision.pooled.device)
+def start_tokens(vision: Vision, text: Text) -> Int[Tensor, " b"]:
+    """What each image's caption begins with."""
+    return torch.full((len(vision),), text.start, dtype=torch.long, device=vision.pooled.device)
 
 
 def _extend(
@@ -90,27 +90,27 @@ def _extend(
     return scores.unsqueeze(-1) + torch.where(finished.unsqueeze(-1), stay, log_probabilities)
 
 
-def _forbidden(
-    vocabulary: Vocabulary, device: torch.device, *, max_words: int, prefix: Sequence[int]
+def forbidden_places(
+    text: Text, device: torch.device, *, max_words: int, prefix: Sequence[int]
 ) -> Iterator[Bool[Tensor, " v"]]:
     """What may not stand at each place: first all but the given word, then signs, last all but the end."""
 
     def marked(*tokens: int) -> Bool[Tensor, " v"]:
-        mask = torch.zeros(len(vocabulary), dtype=torch.bool)
+        mask = torch.zeros(len(text), dtype=torch.bool)
         mask[list(tokens)] = True
         return mask.to(device)
 
-    signs = marked(vocabulary.pad, vocabulary.start, vocabulary.unknown)
+    signs = marked(*text.silent)
     for token in prefix:
         yield ~marked(token)
     if not prefix:
-        yield signs | marked(vocabulary.end)  # an empty caption describes nothing
+        yield signs | marked(text.end)  # an empty caption describes nothing
     for _ in range(max_words - max(1, len(prefix))):
         yield signs
-    yield ~marked(vocabulary.end)
+    yield ~marked(text.end)
 
 
-def _written(tokens: Int[Tensor, "b k t"], vocabulary: Vocabulary) -> Bool[Tensor, "b k t"]:
+def written(tokens: Int[Tensor, "b k t"], text: Text) -> Bool[Tensor, "b k t"]:
     """Words and the end sign; padding behind the end is not written."""
-    ends = (tokens == vocabulary.end).long()
+    ends = (tokens == text.end).long()
     return ends.cumsum(-1) - ends == 0

@@ -22,6 +22,7 @@ from PIL import Image
 from tellapart.data.images import read_picture
 from tellapart.errors import TellapartError
 from tellapart.extras import import_extra
+from tellapart.foreign.source import Source, expect_whole, find_source, loading
 from tellapart.metrics.embedding_score import (
     WEIGHT,
     clip_scores,
@@ -31,14 +32,7 @@ from tellapart.metrics.embedding_score import (
 )
 from tellapart.metrics.material import Material, Metric, Watch, owners
 from tellapart.metrics.parts import ClipScoreConfig
-from tellapart.metrics.pretrained import (
-    Source,
-    distinct,
-    expect_whole,
-    find_source,
-    identity,
-    loading,
-)
+from tellapart.metrics.pretrained import distinct, identity
 from tellapart.metrics.score import Floats, Score, mean_score, signed
 
 PREFIX = "A photo depicts "

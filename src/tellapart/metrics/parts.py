@@ -94,7 +94,7 @@ class FormConfig(Config):
     """Repetitions and broken endings have no settings."""
 
 
-METRICS = Registry(
+METRICS: Registry[Part] = Registry(
     "metric",
     [
         Part(
@@ -188,4 +188,5 @@ METRICS = Registry(
         ),
     ],
     group="tellapart.metrics",
+    holds=Part,
 )

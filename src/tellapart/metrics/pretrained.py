@@ -1,68 +1,14 @@
-"""Checkpoints of transformers that measures run: where they lie, what may be wrong, which they are."""
+"""Checkpoints of transformers that measures run: which they are."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 from torch import nn
 
-from tellapart.errors import TellapartError
-from tellapart.extras import in_short
+from tellapart.foreign.source import Source
 from tellapart.vision.torch_encoder import fingerprint
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """Where a checkpoint is read from."""
-
-    model: str
-    name: str  # as signatures say it: the same weights in another folder of that name are the same
-    local_files_only: bool
-
-
-def find_source(model: str, *, hint: str) -> Source:
-    """A folder with a checkpoint, which never touches the network, or a name on the hub."""
-    folder = Path(model).expanduser()
-    if folder.is_dir():
-        if not (folder / "config.json").is_file():
-            raise TellapartError(
-                f"the folder {model} has no config.json", hint="name the folder that save_pretrained() wrote"
-            )
-        return Source(str(folder), folder.resolve().name, local_files_only=True)
-    if re.fullmatch(r"\w[\w.-]*(/\w[\w.-]*)?", model):
-        return Source(model, model, local_files_only=False)
-    raise TellapartError(f"there is no folder {model}", hint=hint)
-
-
-@contextmanager
-def loading(transformers: Any, model: str, *, hint: str) -> Iterator[None]:
-    """Load without the library's own progress bars, and turn whatever it raises into one line."""
-    bars = transformers.utils.logging
-    shown = bars.is_progress_bar_enabled()
-    bars.disable_progress_bar()
-    try:
-        yield
-    except TellapartError:
-        raise
-    except Exception as error:  # a foreign library raises nearly anything about a checkpoint
-        raise TellapartError(f"the model {model} cannot be loaded: {in_short(error)}", hint=hint) from error
-    finally:
-        if shown:
-            bars.enable_progress_bar()
-
-
-def expect_whole(found: dict[str, Any], model: str) -> None:
-    """An error where the file lacks weights: the library would draw them at random and merely log it."""
-    if missing := sorted(found["missing_keys"]):
-        raise TellapartError(
-            f"the checkpoint {model} lacks {len(missing)} weights, such as {missing[0]}",
-            hint="the file is incomplete, or its config.json names another architecture",
-        )
 
 
 def identity(source: Source, network: nn.Module, settings: dict[str, object]) -> str:

@@ -17,7 +17,7 @@ class MRNNCostConfig(Config):
     l2: float = Field(1e-7, ge=0, description="λ_θ, the weight of the squared norm of all parameters")
 
 
-OBJECTIVES = Registry(
+OBJECTIVES: Registry[Part] = Registry(
     "objective",
     [
         Part(
@@ -35,4 +35,5 @@ OBJECTIVES = Registry(
         ),
     ],
     group="tellapart.objectives",
+    holds=Part,
 )

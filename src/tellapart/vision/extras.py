@@ -1,5 +1,7 @@
 """Encoders from other libraries, by name: `timm:MODEL`, `open-clip:MODEL/TAG`, `transformers:FOLDER_OR_NAME`.
 
+`tower:FOLDER_OR_NAME` and `pixels:FOLDER_OR_NAME` belong to the captioners that are made from checkpoints.
+
 Each library is an optional extra and is imported, as torch is, only when such an encoder is built. A model
 may be a folder on disk, which never touches the network, or a name that the library fetches from its hub.
 """
@@ -52,6 +54,22 @@ def build_transformers(model: str) -> Encoder:
         hint="name a folder that holds a checkpoint, or a hub name, whose first use needs the network",
     ):
         return transformers_encoder.load(library, model)
+
+
+def build_tower(model: str) -> Encoder:
+    """What the text decoder of a captioning checkpoint is shown of a picture: a folder, or a hub name."""
+    import_extra("transformers", needed_by="this encoder", extra="transformers")
+    from tellapart.vision import tower_encoder
+
+    return tower_encoder.build_tower(model)
+
+
+def build_pixels(model: str) -> Encoder:
+    """Pixels as the files of a captioning checkpoint want them: a folder, or a hub name."""
+    import_extra("transformers", needed_by="this encoder", extra="transformers")
+    from tellapart.vision import tower_encoder
+
+    return tower_encoder.build_pixels(model)
 
 
 @contextmanager

@@ -31,7 +31,7 @@ def _lite(number: int, side: int, cells: int) -> Part:
     )
 
 
-ENCODERS = Registry(
+ENCODERS: Registry[Part] = Registry(
     "encoder",
     [
         _lite(0, 224, 7),
@@ -61,8 +61,21 @@ ENCODERS = Registry(
             config=ModelConfig,
             build="tellapart.vision.extras:build_transformers",
         ),
+        Part(
+            name="tower",
+            summary="the tower of a captioning checkpoint (extra: transformers), as tower:FOLDER_OR_NAME",
+            config=ModelConfig,
+            build="tellapart.vision.extras:build_tower",
+        ),
+        Part(
+            name="pixels",
+            summary="only pixels, as a checkpoint wants them (extra: transformers), as pixels:FOLDER_OR_NAME",
+            config=ModelConfig,
+            build="tellapart.vision.extras:build_pixels",
+        ),
     ],
     group="tellapart.encoders",
+    holds=Part,
 )
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -15,25 +13,18 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from tellapart.errors import TellapartError
+from tellapart.foreign.source import Source, find_source
 from tellapart.vision.torch_encoder import Pixels, TorchEncoder, View, make_encoder, no_classes, row_by_row
 
 TOWERS = ("vision_tower", "vision_model", "vision_encoder", "image_encoder", "visual")
 """What models of pictures and text call the part that sees."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Source:
-    """Where a checkpoint is read from."""
-
-    model: str
-    local_files_only: bool
-
-
 def load(transformers: ModuleType, model: str) -> TorchEncoder:
     """Load the part of a checkpoint that sees, from a folder (never touching the network) or from the hub."""
-    source = _source(model)
+    source = find_seeing(model)
     config = transformers.AutoConfig.from_pretrained(source.model, local_files_only=source.local_files_only)
-    pixels = _pixels(_processor_settings(transformers, source), model)
+    pixels = read_pixels(processor_settings(transformers, source), model)
     whole, missing = _read(transformers, source, config)
     path, tower = _tower(whole, model)
     names = _class_names(whole)
@@ -49,30 +40,17 @@ def load(transformers: ModuleType, model: str) -> TorchEncoder:
         _Sight(network, tower, pixels),
         pixels=pixels,
         class_names=names,
-        settings=_deciding(network),
+        settings=deciding(network),
     )
 
 
-def _source(model: str) -> _Source:
-    folder = Path(model).expanduser()
-    if folder.is_dir():
-        _expect_one_of(folder, ["config.json"])
-        _expect_one_of(folder, ["preprocessor_config.json", "processor_config.json"])
-        return _Source(str(folder), local_files_only=True)
-    if re.fullmatch(r"\w[\w.-]*(/\w[\w.-]*)?", model):
-        return _Source(model, local_files_only=False)
-    raise TellapartError(f"there is no folder {model}", hint="name a folder with a checkpoint, or a hub name")
+def find_seeing(model: str) -> Source:
+    """A checkpoint that sees: a folder with an image processor's settings too, or a name on the hub."""
+    files = (("config.json",), ("preprocessor_config.json", "processor_config.json"))
+    return find_source(model, hint="name a folder with a checkpoint, or a hub name", files=files)
 
 
-def _expect_one_of(folder: Path, names: list[str]) -> None:
-    if not any((folder / name).is_file() for name in names):
-        raise TellapartError(
-            f"the folder {folder} has no {names[0]}",
-            hint="copy it from where the checkpoint came from, or save model and image processor there",
-        )
-
-
-def _processor_settings(transformers: ModuleType, source: _Source) -> Mapping[str, Any]:
+def processor_settings(transformers: ModuleType, source: Source) -> Mapping[str, Any]:
     """The numbers of preprocessor_config.json, or of the newer processor_config.json."""
     settings: Mapping[str, Any]
     settings, _ = transformers.ImageProcessingMixin.get_image_processor_dict(
@@ -81,7 +59,8 @@ def _processor_settings(transformers: ModuleType, source: _Source) -> Mapping[st
     return settings
 
 
-def _pixels(settings: Mapping[str, Any], model: str) -> Pixels:
+def read_pixels(settings: Mapping[str, Any], model: str) -> Pixels:
+    """How a checkpoint with these settings wants its pictures."""
     cropped = settings.get("do_center_crop") and settings.get("crop_size")
     height, width = _edges(settings["crop_size"] if cropped else settings.get("size"), model)
     plain = settings.get("do_normalize") is False
@@ -117,7 +96,7 @@ def _edges(size: object, model: str) -> tuple[int, int]:
     )
 
 
-def _read(transformers: ModuleType, source: _Source, config: Any) -> tuple[Any, list[str]]:
+def _read(transformers: ModuleType, source: Source, config: Any) -> tuple[Any, list[str]]:
     """The whole model as the checkpoint names it, and the weights that the file did not hold."""
     named = (config.architectures or ["AutoModel"])[0]
     architecture = getattr(transformers, named, None)
@@ -158,7 +137,7 @@ def _class_names(whole: Any) -> tuple[str, ...]:
     return () if all(re.fullmatch(r"LABEL_\d+", name) for name in names) else names
 
 
-def _deciding(network: Any) -> dict[str, object]:
+def deciding(network: Any) -> dict[str, object]:
     """The configuration without what says only where and by which version it was written."""
     settings: dict[str, object] = network.config.to_dict()
     return {

@@ -17,6 +17,7 @@ from tellapart.data.readers.flickr import read_flickr
 from tellapart.data.readers.folder import read_folder
 from tellapart.data.readers.jsonl import read_jsonl
 from tellapart.data.readers.karpathy import read_karpathy
+from tellapart.data.readers.msrvtt import read_msrvtt
 from tellapart.data.readers.table import read_csv
 from tellapart.errors import TellapartError
 from tellapart.registry import suggest
@@ -30,6 +31,7 @@ __all__ = [
     "read_folder",
     "read_jsonl",
     "read_karpathy",
+    "read_msrvtt",
 ]
 
 
@@ -43,6 +45,7 @@ _READERS: Mapping[str, _Reader] = {
     "flickr": read_flickr,
     "jsonl": read_jsonl,
     "csv": read_csv,
+    "msrvtt": read_msrvtt,
 }
 
 

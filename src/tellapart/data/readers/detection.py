@@ -10,10 +10,10 @@ from tellapart.data.readers.flickr import HEADER, TOKEN
 from tellapart.data.readers.table import is_header
 from tellapart.errors import TellapartError
 
-FORMATS = ("karpathy", "coco", "flickr", "jsonl", "csv", "folder")
+FORMATS = ("karpathy", "coco", "flickr", "jsonl", "csv", "msrvtt", "folder")
 """Names of the formats that can be read."""
 
-_BY_ENDING = {".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv"}
+_BY_ENDING = {".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".zip": "msrvtt"}
 
 
 def detect(path: Path) -> str:
@@ -43,6 +43,9 @@ def _by_content(start: str) -> str | None:
 def _kind_of_json(first: str, start: str) -> str | None:
     if _is_example(first):
         return "jsonl"
+    # Not "videos": that may be a token of a caption.
+    if '"video_id"' in start:
+        return "msrvtt"
     if '"sentences"' in start:
         return "karpathy"
     return "coco" if '"images"' in start or '"annotations"' in start else None

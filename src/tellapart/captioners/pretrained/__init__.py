@@ -1,0 +1,1 @@
+"""Captioners of transformers behind the project's own protocol."""

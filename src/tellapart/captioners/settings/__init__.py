@@ -1,0 +1,1 @@
+"""Settings of every kind of captioner, a file a family. Nothing here imports torch."""

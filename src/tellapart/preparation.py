@@ -1,0 +1,137 @@
+"""All that training needs, checked and loaded before the first step: data, pictures, captioner."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import torch
+
+from tellapart.captioners.folder import (
+    SavedCaptioner,
+    build_captioner,
+    describe_captioner,
+    load_captioner,
+)
+from tellapart.captioners.parts import CAPTIONERS
+from tellapart.captioning import find_captioner
+from tellapart.corpus import Corpus, Pool, Watch, build_corpus
+from tellapart.data.word_text import WordText
+from tellapart.errors import TellapartError
+from tellapart.recipe import Recipe
+from tellapart.sources import Source, read_sources, split_of
+from tellapart.types import AnyCaptioner
+from tellapart.vision.encoder import in_order
+from tellapart.vision.parts import load_encoder
+from tellapart.vision.traits import EncoderTraits
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A captioner to train, and what to train and validate it on."""
+
+    saved: SavedCaptioner
+    train_set: Corpus
+    val_set: Corpus
+
+
+def prepare(recipe: Recipe, *, watch: Watch) -> Ready:
+    """Read the data, see every picture, build the captioner."""
+    sources = read_sources(recipe.data, seed=recipe.seed)
+    encoder = load_encoder(recipe.encoder.name)
+    traits = EncoderTraits.of(encoder)
+    to_train = [source.split("train") for source in sources]
+    captioner = _captioner(recipe, to_train, traits)
+    _refuse_blind(recipe, captioner, to_train)
+    train_examples = [example for source in to_train for example in source.examples]
+    split_of(train_examples, "train")  # there must be some
+    val_examples = split_of(sources[0].examples, "val")
+    both = build_corpus(
+        [*train_examples, *val_examples],
+        text=captioner.text,
+        rules=recipe.data.rules(),
+        encoder=encoder,
+        parts=in_order(captioner.needs),
+        watch=watch,
+    )
+    settings = describe_captioner(
+        captioner,
+        section=recipe.captioner,
+        traits=traits,
+        width=recipe.decoding.width,
+        max_words=recipe.decoding.max_words,
+    )
+    count = len(train_examples)
+    train_set = replace(both.rows(0, count), pools=_pools(to_train))
+    return Ready(SavedCaptioner(captioner, settings), train_set, both.rows(count, len(both.examples)))
+
+
+def _captioner(recipe: Recipe, sources: Sequence[Source], traits: EncoderTraits) -> AnyCaptioner:
+    """Untrained, or with the weights and words of the one to start from."""
+    name, config = recipe.part("captioner")
+    torch.manual_seed(recipe.seed)
+    if recipe.training.start_from:
+        return _started(recipe, traits)
+    text = None
+    if not CAPTIONERS.get(name).own_text:
+        captions = (
+            caption for source in sources for example in source.examples for caption in example.captions
+        )
+        text = WordText.build(captions, recipe.data.rules())
+    return build_captioner(name, config, text=text, traits=traits)
+
+
+def _started(recipe: Recipe, traits: EncoderTraits) -> AnyCaptioner:
+    folder = find_captioner(recipe.training.start_from)
+    name, config = recipe.part("captioner")
+    try:
+        saved = load_captioner(folder)
+    except TellapartError as error:
+        raise TellapartError(f"training.start_from: {error.problem}", hint=error.hint) from error
+    kind = saved.settings.captioner["name"]
+    if kind != name:
+        raise TellapartError(
+            f"training.start_from: {folder} is a {kind!r}, the recipe's a {name!r}",
+            hint="set captioner.name to the same",
+        )
+    before = saved.settings.encoder
+    if before.identity != traits.identity:
+        raise TellapartError(
+            f"training.start_from: {folder} looks through {_in_short(before)}, not {_in_short(traits)}",
+            hint=f"set encoder.name to {before.name}",
+        )
+    own = saved.captioner.text
+    captioner = build_captioner(name, config, text=own if isinstance(own, WordText) else None, traits=traits)
+    try:
+        captioner.load_state_dict(saved.captioner.state_dict())
+    except RuntimeError as error:
+        raise TellapartError(
+            f"training.start_from: {folder} is a {name!r} of other sizes than the recipe's",
+            hint=f"give [captioner] the settings that stand in {folder / 'config.json'}",
+        ) from error
+    return captioner
+
+
+def _in_short(traits: EncoderTraits) -> str:
+    return f"{traits.identity} (grid {traits.shapes.get('grid')}, pooled {traits.shapes.get('pooled')})"
+
+
+def _refuse_blind(recipe: Recipe, captioner: AnyCaptioner, sources: Sequence[Source]) -> None:
+    """Captions without pictures teach nothing to a captioner that needs the picture and nothing else."""
+    blind = [source for source in sources for example in source.examples[:1] if not example.pictured]
+    if blind and captioner.needs and "classes" not in captioner.needs:
+        raise TellapartError(
+            f"{blind[0].examples[0].where}: captions without pictures, but the captioner "
+            f"{recipe.captioner['name']!r} is given no concept words to learn them by",
+            hint="set captioner.concepts (of adaptive, topdown, transformer, meshed), or drop that source",
+        )
+
+
+def _pools(sources: Sequence[Source]) -> list[Pool]:
+    pools, first = [], 0
+    for source in sources:
+        last = first + len(source.examples)
+        if last > first:
+            pools.append(Pool(first, last, source.per_epoch))
+        first = last
+    return pools

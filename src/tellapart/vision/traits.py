@@ -1,0 +1,47 @@
+"""What a captioner must know of the encoder whose features it reads."""
+
+from __future__ import annotations
+
+from tellapart.errors import TellapartError
+from tellapart.registry import Config
+from tellapart.vision.encoder import Encoder
+from tellapart.vision.nouns import name_in_words
+
+
+class EncoderTraits(Config):
+    """An encoder by name and content, the shapes of one picture's features, what its classes are called."""
+
+    name: str  # as a recipe writes it
+    identity: str
+    shapes: dict[str, tuple[int, ...]]  # of one picture's grid (places, width), pooled and classes
+    nouns: tuple[str, ...] = ()  # a plain word for each of its classes
+
+    @classmethod
+    def of(cls, encoder: Encoder) -> EncoderTraits:
+        """Those of an encoder at hand."""
+        return cls(
+            name=encoder.name,
+            identity=encoder.identity,
+            shapes=dict(encoder.shapes),
+            nouns=tuple(map(name_in_words, encoder.class_names)),
+        )
+
+    def grid(self) -> tuple[int, int]:
+        """Places of the grid and width of each; an encoder without a grid is refused."""
+        places, width = self.shapes.get("grid", (0, 0))
+        if not places:
+            raise TellapartError(
+                f"the encoder {self.name} gives no grid, which this captioner looks at",
+                hint="take another encoder, such as efficientnet-lite2, or a captioner of pooled features",
+            )
+        return places, width
+
+    def pooled(self) -> int:
+        """Width of the vector of the whole picture; an encoder without one is refused."""
+        (width,) = self.shapes.get("pooled", (0,))
+        if not width:
+            raise TellapartError(
+                f"the encoder {self.name} gives no pooled feature, which this captioner looks at",
+                hint="take another encoder, such as efficientnet-lite2",
+            )
+        return width

@@ -1,0 +1,205 @@
+"""The eyes of a captioning checkpoint give what its text decoder is shown, and pixels as its files say."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from collections.abc import Callable
+from functools import cache
+from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from tellapart.captioners.folder import build_captioner
+from tellapart.captioners.parts import CAPTIONERS
+from tellapart.corpus import as_vision
+from tellapart.decoding.search import beam
+from tellapart.errors import TellapartError
+from tellapart.types import Vision
+from tellapart.vision.cache import FeatureCache
+from tellapart.vision.encoder import Encoder, stack
+from tellapart.vision.looking import Seen, look
+from tellapart.vision.parts import load_encoder
+from tellapart.vision.traits import EncoderTraits
+
+transformers: Any = import_module("transformers")
+
+
+def _load_writer() -> Any:
+    # Test files are imported one by one, without a package around them.
+    place = Path(__file__).parents[1] / "captioners" / "pretrained" / "checkpoints.py"
+    spec = spec_from_file_location("tiny_checkpoints", place)
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+checkpoints = _load_writer()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    transformers.utils.logging.disable_progress_bar()
+
+    @cache
+    def write(kind: str) -> Path:
+        made: Path = checkpoints.write_tiny(kind, tmp_path_factory.mktemp("towers") / kind)
+        return made
+
+    return write
+
+
+def photograph(seed: int = 1) -> Image.Image:
+    """Wider than high, and different everywhere."""
+    noise = np.random.default_rng(seed).integers(0, 256, (9, 14, 3), dtype=np.uint8)
+    return Image.fromarray(noise).resize((140, 90), Image.Resampling.BICUBIC)
+
+
+def shown(kind: str, model: Any, pixels: torch.Tensor) -> torch.Tensor:
+    """By the library's own words, what its decoder attends to or begins with."""
+    found: torch.Tensor
+    with torch.inference_mode():
+        if kind == "blip":
+            found = model(pixel_values=pixels, input_ids=torch.tensor([[1]])).image_embeds
+        elif kind == "git":
+            found = model.git.image_encoder(pixels).last_hidden_state
+        elif kind == "vit-gpt2":
+            found = model(
+                pixel_values=pixels, decoder_input_ids=torch.tensor([[1]])
+            ).encoder_last_hidden_state
+        elif kind == "blip2":
+            found = model.get_image_features(pixel_values=pixels).pooler_output
+        else:
+            pixels = pixels.unsqueeze(1) if kind == "smolvlm" else pixels
+            found = torch.stack(list(model.get_image_features(pixel_values=pixels).pooler_output))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("kind", "loader", "shape"),
+    [
+        ("blip", "BlipForConditionalGeneration", (5, 16)),
+        ("git", "GitForCausalLM", (5, 16)),
+        ("vit-gpt2", "VisionEncoderDecoderModel", (5, 16)),
+        ("blip2", "Blip2ForConditionalGeneration", (5, 16)),
+        ("image-text", "LlavaForConditionalGeneration", (4, 16)),
+        ("smolvlm", "Idefics3ForConditionalGeneration", (4, 16)),
+    ],
+)
+def test_the_grid_is_what_the_decoder_is_shown(
+    kind: str, loader: str, shape: tuple[int, int], folder: Callable[[str], Path]
+) -> None:
+    encoder = load_encoder(f"tower:{folder(kind)}")
+    assert isinstance(encoder, Encoder)
+    pixels = encoder.prepare(photograph())[None]
+    features = encoder.encode(pixels)
+    model = getattr(transformers, loader).from_pretrained(folder(kind)).eval()
+    expected = shown(kind, model, torch.from_numpy(pixels))
+    assert encoder.shapes == {"grid": shape, "pooled": (16,), "classes": (0,)}
+    assert features.grid.dtype == np.float16
+    assert np.allclose(features.grid, expected.numpy(), atol=2e-3, rtol=2e-3)
+    assert np.allclose(features.pooled, expected.mean(1).numpy(), atol=2e-3, rtol=2e-3)
+
+
+@pytest.mark.parametrize("resample", [Image.Resampling.BICUBIC, Image.Resampling.BILINEAR])
+def test_pixels_are_prepared_as_the_library_prepares_them(
+    resample: int, folder: Callable[[str], Path], tmp_path: Path
+) -> None:
+    copy = Path(shutil.copytree(folder("blip"), tmp_path / "copy"))
+    settings = json.loads((copy / "preprocessor_config.json").read_text())
+    (copy / "preprocessor_config.json").write_text(json.dumps({**settings, "resample": int(resample)}))
+    theirs = transformers.BlipImageProcessorPil.from_pretrained(copy)(photograph(), return_tensors="np")
+    ours = load_encoder(f"pixels:{copy}").prepare(photograph())
+    assert np.allclose(ours, theirs["pixel_values"][0], atol=1e-5)
+
+
+def test_only_pixels(folder: Callable[[str], Path]) -> None:
+    encoder = load_encoder(f"pixels:{folder('blip')}")
+    assert encoder.shapes == {"grid": (3, 256), "pooled": (0,), "classes": (0,)}
+    pixels = encoder.prepare(photograph())
+    grid = encoder.encode(pixels[None]).grid
+    assert np.allclose(grid[0].reshape(3, 16, 16), pixels, atol=2e-3)
+
+
+def test_identity_follows_tower_and_pixels_but_neither_decoder_nor_place(
+    folder: Callable[[str], Path], tmp_path: Path
+) -> None:
+    from safetensors.torch import load_file, save_file
+
+    here = load_encoder(f"tower:{folder('blip')}").identity
+    copy = Path(shutil.copytree(folder("blip"), tmp_path / "blip"))
+    assert here.startswith("tower:blip-")
+    assert load_encoder(f"tower:{copy}").identity == here
+    weights = load_file(copy / "model.safetensors")
+
+    def identity_with(part: str) -> str:
+        changed = {
+            name: weight + 0.1 if name.startswith(part) else weight for name, weight in weights.items()
+        }
+        save_file(changed, copy / "model.safetensors", metadata={"format": "pt"})
+        return load_encoder(f"tower:{copy}").identity
+
+    assert identity_with("text_decoder.") == here
+    assert identity_with("vision_model.post_layernorm") != here
+    assert load_encoder(f"pixels:{copy}").identity.startswith("pixels:blip-")
+
+
+def test_a_checkpoint_without_a_picture_size_is_refused(
+    folder: Callable[[str], Path], tmp_path: Path
+) -> None:
+    copy = Path(shutil.copytree(folder("blip"), tmp_path / "copy"))
+    (copy / "preprocessor_config.json").write_text('{"image_mean": [0.5, 0.5, 0.5], "image_std": [1, 1, 1]}')
+    with pytest.raises(TellapartError, match="does not say how large its pictures are"):
+        load_encoder(f"tower:{copy}")
+
+
+@pytest.mark.parametrize("size", [{"height": 24, "width": 24}])
+def test_pictures_of_a_size_that_the_tower_cannot_see_are_refused(
+    size: dict[str, int], folder: Callable[[str], Path], tmp_path: Path
+) -> None:
+    copy = Path(shutil.copytree(folder("git"), tmp_path / "copy"))
+    settings = json.loads((copy / "preprocessor_config.json").read_text())
+    (copy / "preprocessor_config.json").write_text(json.dumps({**settings, "size": size}))
+    with pytest.raises(TellapartError, match=r"cannot be loaded: Input image size \(24\*24\)"):
+        load_encoder(f"tower:{copy}")
+
+
+def test_captions_through_the_cache(folder: Callable[[str], Path], tmp_path: Path) -> None:
+    """Features are halved in the cache: captions stay, and their probabilities to three digits."""
+    encoder = load_encoder(f"tower:{folder('git')}")
+    part = CAPTIONERS.get("git")
+    config = part.configure({"checkpoint": str(folder("git"))})
+    captioner = build_captioner("git", config, text=None, traits=EncoderTraits.of(encoder)).eval()
+    paths = []
+    for seed in range(3):
+        paths.append(tmp_path / f"{seed}.png")
+        photograph(seed).save(paths[-1])
+    store = FeatureCache(tmp_path / "cache", encoder)
+
+    def seen() -> list[Seen]:
+        found = list(look(paths, encoder, parts=["grid"], cache=store))
+        assert all(isinstance(each, Seen) for each in found)
+        return [each for each in found if isinstance(each, Seen)]
+
+    fresh, cached = seen(), seen()
+    model = transformers.GitForCausalLM.from_pretrained(folder("git")).eval()
+    pixels = torch.from_numpy(np.stack([encoder.prepare(photograph(seed)) for seed in range(3)]))
+    with torch.inference_mode():
+        grid = model.git.image_encoder(pixels).last_hidden_state
+    exact = Vision(grid, torch.zeros(3, 0), torch.zeros(3, 0))
+    again = [as_vision(stack([each.features for each in some])) for some in (fresh, cached)]
+    assert torch.equal(again[0].grid, again[1].grid)
+    best = [beam(captioner, vision, width=3, max_words=6) for vision in (exact, *again)]
+    assert torch.equal(best[1].tokens, best[2].tokens)
+    assert torch.equal(best[0].tokens[:, 0], best[1].tokens[:, 0])
+    assert torch.allclose(best[0].log_probabilities[:, 0], best[1].log_probabilities[:, 0], rtol=1e-3)
