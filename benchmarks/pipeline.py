@@ -32,9 +32,10 @@ from tellapart.corpus import as_vision
 from tellapart.data.images import read_picture
 from tellapart.decoding.search import greedy
 from tellapart.objectives.parts import OBJECTIVES
+from tellapart.preparation import prepare
 from tellapart.recipe import load_recipe
 from tellapart.storage import cache_folder
-from tellapart.training import Step, batches_from, build_optimiser, prepare, take_step
+from tellapart.training import Step, batches_from, build_optimiser, take_step
 from tellapart.types import Batch
 from tellapart.vision.efficientnet import EfficientNetLite
 from tellapart.vision.encoder import PARTS, stack

@@ -1,0 +1,109 @@
+"""Train every captioner of the table, one after the other, and caption the splits that the table measures.
+
+    TELLAPART_DATA=DATA python -m benchmarks.captioner_runs runs/table [--only NAME …] [--list]
+    python -m benchmarks.captioner_table runs/table
+
+Goes on where it was stopped, within a run too. Each run ends when CIDEr-D on Flickr8k's dev split has not
+risen for three validations, or after 60 minutes of processor time (half an hour on 2 cores); about 16 hours of
+one core in all. Two may run side by side, with OMP_NUM_THREADS=1 and different --only.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tellapart.run import Run
+from tellapart.sources import HELD_OUT
+
+WIDTH = 5
+# The recipe of m-RNN is that of the captioner that ships: for the table it ends as all others do.
+LIKE_OTHERS = (
+    "training.epochs=15",
+    "training.stop_metric=cider-d",
+    "training.core_minutes=60",
+    "decoding.width=5",
+)
+CONCEPTS = ("captioner.concepts=10", "captioner.copy_words=true")
+VARIANTS = (
+    "mrnn-no-emb-input",
+    "mrnn-one-layer-emb",
+    "mrnn-emb-one-input",
+    "mrnn-vis-in-rnn",
+    "mrnn-vis-in-rnn-both",
+    "mrnn-vis-in-rnn-both-shared",
+    "mrnn-shared",
+    "rnn-base",
+)
+GRIDS = ("adaptive", "topdown", "transformer", "meshed")
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A run by its name: the recipe, what is changed in it, and the splits to caption."""
+
+    recipe: str
+    changes: tuple[str, ...] = ()
+    splits: tuple[str, ...] = ("test",)
+
+
+def plan() -> dict[str, Planned]:
+    """All runs, in the order in which they are trained."""
+    runs = {"mrnn": Planned("mrnn-flickr8k", LIKE_OTHERS)}
+    runs |= {name: Planned(f"{name}-flickr8k") for name in (*VARIANTS, "neuraltalk", *GRIDS)}
+    runs |= {f"{name}+concepts": Planned(f"{name}-flickr8k", CONCEPTS) for name in GRIDS}
+    for name in GRIDS:
+        own = (f"captioner.name={name}", "captioner.preset=small", *CONCEPTS)
+        changes = () if name == "transformer" else own
+        runs[f"{name}+concepts+coco+text"] = Planned("transformer-concepts", changes, ("test", HELD_OUT))
+    return runs
+
+
+def main() -> None:
+    """Train and caption what is not yet done."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--only", nargs="+", default=[])
+    parser.add_argument("--list", action="store_true")
+    arguments = parser.parse_args()
+    for name, planned in plan().items():
+        if arguments.only and name not in arguments.only:
+            continue
+        run = Run(arguments.folder / name)
+        if arguments.list:
+            print(name, planned.recipe, *planned.changes)
+        elif not is_measured(run, planned.splits):
+            train(run, planned)
+            for split in planned.splits:
+                tellapart("evaluate", str(run.folder), "--split", split, "--beam", str(WIDTH))
+
+
+def is_measured(run: Run, splits: Sequence[str]) -> bool:
+    """Whether all splits were captioned."""
+    return all(run.evaluation(split, width=WIDTH).exists() for split in splits)
+
+
+def train(run: Run, planned: Planned) -> None:
+    """To the end, from the beginning or from where it was."""
+    entries = run.entries()
+    if entries and entries[-1].get("stopped_by"):
+        return
+    if run.latest_checkpoint():
+        tellapart("train", str(run.folder), "--resume")
+    else:
+        changes = [word for change in planned.changes for word in ("--set", change)]
+        tellapart("train", planned.recipe, "--out", str(run.folder), *changes)
+
+
+def tellapart(*arguments: str) -> None:
+    """Run a verb; stop with it if it fails."""
+    print("tellapart", *arguments, flush=True)
+    subprocess.run([sys.executable, "-m", "tellapart", *arguments], check=True)
+
+
+if __name__ == "__main__":
+    main()
