@@ -4,8 +4,8 @@
     python -m benchmarks.captioner_table runs/table
 
 Goes on where it was stopped, within a run too. Each run ends when CIDEr-D on Flickr8k's dev split has not
-risen for three validations, or after 60 minutes of processor time (half an hour on 2 cores); about 16 hours of
-one core in all. Two may run side by side, with OMP_NUM_THREADS=1 and different --only.
+risen for three validations, or after 60 minutes of processor time (half an hour on 2 cores); about 16 hours
+of one core in all. Two may run side by side, with OMP_NUM_THREADS=1 and different --only.
 """
 
 from __future__ import annotations

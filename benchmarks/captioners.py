@@ -23,19 +23,17 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from importlib import import_module
-from math import prod
 from pathlib import Path
 from statistics import median
 from typing import Any
 
+import numpy as np
 import torch
 from jaxtyping import Int
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from benchmarks.captioner_worker import (
     CAPTIONS,
@@ -49,11 +47,14 @@ from benchmarks.captioner_worker import (
     trainer,
     use_two_cores,
 )
+from benchmarks.matrix_products import Products
 from tellapart.captioners.parts import CAPTIONERS
+from tellapart.captioners.size import TRAITS
 from tellapart.decoding.search import beam, greedy
 from tellapart.errors import TellapartError
 from tellapart.foreign.smollm2 import find_gguf
 from tellapart.types import AnyCaptioner, Vision
+from tellapart.vision.parts import load_encoder
 from tellapart.vision.traits import EncoderTraits
 
 LENGTH = 12  # words of every caption
@@ -172,8 +173,13 @@ def peak(job: Sequence[str]) -> float:
 
 
 def grouped(rounds: int, only: Sequence[str]) -> None:
-    """Each image once for its captions, or once for each of them; the same captions and weights."""
+    """Each image once for its captions, or once for each of them; the same captions and weights.
+
+    First with features at hand, as training here has them; then with the time of the default encoder added on
+    both sides, once an image or once a caption.
+    """
     print(f"\nTraining on {IMAGES} images x {CAPTIONS} captions, against {IMAGES * CAPTIONS} x 1, tokens/s:")
+    sight = seconds_an_image() * IMAGES
     for name in ATTENTION:
         for preset in ("small", "") if name in only else ():
             captioner = build(name, preset)
@@ -184,7 +190,21 @@ def grouped(rounds: int, only: Sequence[str]) -> None:
                 f"{IMAGES * CAPTIONS * TOKENS / median(times[way]):>8,.0f}" for way in ("once", "each")
             )
             faster = ratios(times["each"], times["once"])
-            print(f"  {called(name, preset):<20}{once} against {each}: {faster} times", flush=True)
+            seeing = ratios(
+                [time + CAPTIONS * sight for time in times["each"]], [time + sight for time in times["once"]]
+            )
+            print(
+                f"  {called(name, preset):<20}{once} against {each}: {faster} times; "
+                f"looking at the pictures too {seeing} times",
+                flush=True,
+            )
+
+
+def seconds_an_image() -> float:
+    """What the default encoder takes for one image, on as many cores as it likes."""
+    encoder = load_encoder(TRAITS.name)
+    pixels = np.zeros((IMAGES, 3, encoder.size, encoder.size), np.float32)
+    return median(in_turns({"look": partial(encoder.encode, pixels)}, 3)["look"]) / IMAGES
 
 
 def blip(rounds: int, only: Sequence[str]) -> None:
@@ -272,68 +292,6 @@ def write_blip(folder: Path) -> Any:
     size = {"size": {"height": side, "width": side}, "image_mean": [0.5] * 3, "image_std": [0.5] * 3}
     (folder / "preprocessor_config.json").write_text(json.dumps(size), encoding="utf-8")
     return whole
-
-
-Layout = tuple[tuple[int, ...], tuple[int, ...]]  # shape and strides
-
-
-class Products(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Notes the layouts of both factors of every matrix product within the block, forward and backward."""
-
-    FIRST: Mapping[str, int] = {"mm": 0, "bmm": 0, "mv": 0, "addmm": 1, "baddbmm": 1, "addmv": 1}
-
-    def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self.found: Counter[tuple[Layout, Layout]] = Counter()
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Run it, and note what it is."""
-        name = func.overloadpacket.__name__
-        if name in self.FIRST:
-            left, right = args[self.FIRST[name] : self.FIRST[name] + 2]
-            self.note(left, right)
-        elif name == "_scaled_dot_product_flash_attention_for_cpu":
-            self.note_attention(*args[:3])
-        elif name == "_scaled_dot_product_flash_attention_for_cpu_backward":
-            self.note_attention(*args[1:4])  # two products forward are four backward
-            self.note_attention(*args[1:4])
-        return func(*args, **(kwargs or {}))
-
-    def note(self, left: Tensor, right: Tensor) -> None:
-        """One product."""
-        self.found[(tuple(left.shape), left.stride()), (tuple(right.shape), right.stride())] += 1
-
-    def note_attention(self, queries: Tensor, keys: Tensor, values: Tensor) -> None:
-        """The two products within it."""
-        weights = queries.new_empty(*queries.shape[:-1], keys.size(-2))
-        self.note(queries, keys.transpose(-2, -1))
-        self.note(weights, values)
-
-    def operations(self) -> float:
-        """Additions and multiplications, in thousands of millions."""
-        return 2e-9 * sum(
-            count * prod(left) * prod(right[len(left) - 1 :])
-            for ((left, _), (right, _)), count in self.found.items()
-        )
-
-    def bare(self) -> Work:
-        """All of them again, and nothing else."""
-        jobs = [(made_up(left), made_up(right), count) for (left, right), count in self.found.items()]
-
-        @torch.no_grad()
-        def multiply() -> None:
-            for left, right, count in jobs:
-                for _ in range(count):
-                    torch.matmul(left, right)
-
-        return multiply
-
-
-def made_up(layout: Layout) -> Tensor:
-    """Random numbers laid out in memory like that."""
-    shape, strides = layout
-    last = sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True))
-    return torch.rand(last + 1).as_strided(shape, strides)
 
 
 def products(rounds: int, only: Sequence[str]) -> None:
