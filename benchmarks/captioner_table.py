@@ -1,8 +1,8 @@
 """Trained captioners side by side, as a Markdown table.
 
-    tellapart train NAME-flickr8k --out runs/table/NAME        # for each captioner
-    tellapart evaluate runs/table/NAME --split test --beam 5
+    python -m benchmarks.captioner_runs runs/table                        # trains them all
     python -m benchmarks.captioner_table runs/table [--split test]
+    python -m benchmarks.captioner_table runs/table --split held-out      # 500 COCO photographs
 
 A row a run under the folder: measures of its captions (COCO's tokenizer; METEOR 1.5), perplexity with the end
 sign counted, distinct captions, those that no training caption of the run equals, different words, how long
@@ -20,12 +20,12 @@ from typing import Any
 
 import torch
 
+from benchmarks.captioner_runs import EVERYTHING, WIDTH
 from tellapart import score
 from tellapart.recipe import load_recipe
 from tellapart.run import Run
-from tellapart.sources import read_examples, split_of
+from tellapart.sources import HELD_OUT, read_examples, split_of
 
-WIDTH = 5
 COLUMNS = ("BLEU-1", "BLEU-2", "BLEU-3", "BLEU-4", "METEOR", "ROUGE-L", "CIDEr-D")
 
 
@@ -72,7 +72,9 @@ def row(run: Run, path: Path) -> Row:
     evaluation = json.loads(path.read_text(encoding="utf-8"))
     recipe = load_recipe(str(run.recipe))
     examples = read_examples(recipe.data, seed=recipe.seed)
-    references = {some.image_id: list(some.captions) for some in split_of(examples, evaluation["split"])}
+    split = evaluation["split"]
+    shown = read_examples(load_recipe(EVERYTHING).data, seed=1) if split == HELD_OUT else examples
+    references = {some.image_id: list(some.captions) for some in split_of(shown, split)}
     lines = Path(evaluation["predictions"]).read_text(encoding="utf-8").splitlines()
     captions = {line["image_id"]: line["caption"] for line in map(json.loads, lines)}
     scores = score(

@@ -11,7 +11,7 @@ from tellapart.captioning import CHUNK, Captioned, Wish, describe_corpus, load
 from tellapart.corpus import Watch, build_corpus
 from tellapart.errors import TellapartError
 from tellapart.fit import Fit, measure_fit
-from tellapart.recipe import load_recipe
+from tellapart.recipe import Recipe, load_recipe
 from tellapart.run import Run
 from tellapart.sources import read_examples, split_of
 from tellapart.storage import new_file, write_text
@@ -41,12 +41,20 @@ class Evaluation:
         }
 
 
-def evaluate_run(folder: Path, *, split: str, width: int | None, watch: Watch) -> Evaluation:
-    """Measure the fit to a split's captions, and caption its images."""
+def evaluate_run(
+    folder: Path, *, split: str, width: int | None, watch: Watch, recipe: Recipe | None = None
+) -> Evaluation:
+    """Measure the fit to a split's captions, and caption its images.
+
+    Args:
+        folder: of a run, or of any captioner where a recipe is given.
+        split: of the data.
+        width: of the beam; the captioner's own if None.
+        watch: told how far it is.
+        recipe: whose data it is; the run's own if None.
+    """
     run = Run(folder)
-    if not run.recipe.exists():
-        raise TellapartError(f"{folder}: no run here", hint="name a folder that 'tellapart train' wrote")
-    recipe = load_recipe(str(run.recipe))
+    recipe = recipe or _own_recipe(run)
     describer = load(folder)
     saved = describer.saved
     everything = read_examples(recipe.data, seed=recipe.seed)
@@ -71,3 +79,12 @@ def evaluate_run(folder: Path, *, split: str, width: int | None, watch: Watch) -
     result = Evaluation(split, len(examples), captions, len(saved.captioner.text), fit, path)
     write_text(run.evaluation(split, width=wish.width), json.dumps(result.to_json(), indent=2) + "\n")
     return result
+
+
+def _own_recipe(run: Run) -> Recipe:
+    if not run.recipe.exists():
+        raise TellapartError(
+            f"{run.folder}: no run here",
+            hint="name a folder that 'tellapart train' wrote, or say with --recipe whose data to measure on",
+        )
+    return load_recipe(str(run.recipe))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -152,3 +153,18 @@ def test_a_recipe_of_ones_own_means_the_same_files_everywhere(
     assert trained.code == 0, trained.err
     monkeypatch.chdir(tmp_path)
     assert tellapart("evaluate", "run", "--split", "test").code == 0
+
+
+def test_a_captioner_is_measured_on_the_data_of_another_recipe(
+    tellapart: Callable[..., Outcome], tmp_path: Path, tiny_captioner: Path
+) -> None:
+    folder = Path(shutil.copytree(tiny_captioner, tmp_path / "copy"))
+    assert "no run here" in tellapart("evaluate", folder).err
+    data = ("--recipe", "mrnn-shapes", "--set", "data.scenes=40")
+    outcome = tellapart("evaluate", folder, *data, "--split", "val", "--json")
+    assert outcome.code == 0, outcome.err
+    result = json.loads(outcome.out)
+    lines = Path(result["predictions"]).read_text(encoding="utf-8").splitlines()
+    assert len(lines) == result["images"] > 0
+    assert json.loads((folder / "evaluations" / "val-beam3.json").read_text()) == result
+    assert "add --recipe NAME" in tellapart("evaluate", folder, "--set", "data.scenes=40").err

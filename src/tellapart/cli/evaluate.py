@@ -8,13 +8,24 @@ from typing import Annotated
 import typer
 
 from tellapart.cli.console import counting, say, tell
+from tellapart.errors import TellapartError
 
 
 def evaluate(
-    run: Annotated[Path, typer.Argument(help="Run folder.", show_default=False)],
-    split: Annotated[str, typer.Option(help="train, val or test.")] = "test",
+    run: Annotated[
+        Path, typer.Argument(help="Run folder; with --recipe, any captioner's.", show_default=False)
+    ],
+    split: Annotated[str, typer.Option(help="train, val, test, or held-out of an extra source.")] = "test",
     beam: Annotated[
         int | None, typer.Option(min=1, help="Width of the beam; 1 is greedy.", show_default="the recipe's")
+    ] = None,
+    recipe: Annotated[
+        str | None,
+        typer.Option(help="Measure on the data of this recipe instead.", show_default="the run's own"),
+    ] = None,
+    changes: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="Change a value of --recipe: section.key=value.", show_default=False),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="The result as JSON.")] = False,
 ) -> None:
@@ -22,10 +33,16 @@ def evaluate(
 
     Example: tellapart evaluate runs/mrnn-flickr8k --split test --beam 1
     """
+    from tellapart.recipe import load_recipe
+
+    if changes and not recipe:
+        raise TellapartError("--set changes a recipe, and none is named", hint="add --recipe NAME")
+    other = load_recipe(recipe, changes=changes or ()) if recipe else None  # before torch is imported
+
     from tellapart.evaluation import evaluate_run
 
     with counting("evaluating") as watch:
-        result = evaluate_run(run, split=split, width=beam, watch=watch)
+        result = evaluate_run(run, split=split, width=beam, watch=watch, recipe=other)
     if json:
         say(result.to_json())
         return
