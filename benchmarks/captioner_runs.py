@@ -43,7 +43,7 @@ GRIDS = ("adaptive", "topdown", "transformer", "meshed")
 
 SPLITS = ("test", HELD_OUT)
 EVERYTHING = "transformer-concepts"  # the recipe whose held-out COCO photographs all are measured on
-# Captions without pictures, but no photograph of COCO: who then names what Flickr8k never names has read of it.
+# Captions without pictures, but no photograph of COCO: who then names what Flickr8k never names has read it.
 NO_COCO_PHOTOGRAPHS = (
     'data.extra=[{ path = "text/flickr30k_captions.jsonl.gz", pictures = false, per_epoch = 2000 }, '
     '{ path = "text/coco_captions_val2017.json.gz", pictures = false, per_epoch = 1000 }, '

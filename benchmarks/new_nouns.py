@@ -5,8 +5,8 @@
 The photographs are the 500 of COCO that recipes hold out, captioned by `benchmarks.captioner_runs`. A noun is
 new if the encoder's classes have it and Flickr8k's training captions have it fewer than five times, so that a
 captioner trained on them cannot say it at all. It is shown where two or more of a photograph's five captions
-name it. Recall: of the pairs of a photograph and a new noun it shows, those that the caption names. Precision:
-of the new nouns in captions, those that at least one person named too.
+name it. Recall: of the pairs of a photograph and a new noun it shows, those that the caption names.
+Precision: of the new nouns in captions, those that at least one person named too.
 """
 
 from __future__ import annotations
@@ -80,9 +80,10 @@ def report(name: str, captions: Mapping[str, str], photographs: Mapping[str, Exa
         said += len(ours)
         right += sum(people[noun] > 0 for noun in ours)
     recall, precision = hit.total() / max(1, shown), right / max(1, said)
+    often = ", ".join(f"{noun} {count}" for noun, count in hit.most_common(12))
     print(
         f"{name}: recall {recall:.3f} ({hit.total()} of {shown}), "
-        f"precision {precision:.3f} ({right} of {said}); {len(hit)} different: {', '.join(f'{noun} {count}' for noun, count in hit.most_common(12))}",
+        f"precision {precision:.3f} ({right} of {said}); {len(hit)} different: {often}",
         flush=True,
     )
 
