@@ -36,7 +36,7 @@ class Row:
     name: str
     scores: dict[str, float]
     evaluation: dict[str, Any]
-    epochs: float
+    validations: int
     core_minutes: float
     ended_by: str
 
@@ -48,7 +48,7 @@ class Row:
         yield f"{self.scores['Distinct']:.3f}".removeprefix("0")
         yield f"{self.scores['Novel']:.3f}".removeprefix("0")
         yield f"{self.scores['Vocabulary']:.0f}"
-        yield f"{self.epochs:.1f}"
+        yield str(self.validations)
         yield f"{self.core_minutes:.0f}"
         yield self.ended_by
 
@@ -59,7 +59,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--split", default="test")
     arguments = parser.parse_args()
-    names = (*COLUMNS, "perplexity", "distinct", "novel", "words", "epochs", "core minutes", "ended by")
+    names = (*COLUMNS, "perplexity", "distinct", "novel", "words", "validations", "core minutes", "ended by")
     print("| captioner |", " | ".join(names), "|")
     print("|" + "---|" * (len(names) + 1))
     for folder in sorted(arguments.folder.iterdir()):
@@ -87,12 +87,12 @@ def row(run: Run, path: Path) -> Row:
     checkpoint = run.latest_checkpoint()
     progress = torch.load(checkpoint, weights_only=True)["progress"] if checkpoint else {}
     last = next(entry for entry in reversed(entries) if "validation" in entry)
-    steps = sum("validation" in entry for entry in entries)
+    validations = sum("validation" in entry for entry in entries)
     return Row(
         run.folder.name,
         {name: scores[name].corpus for name in (*COLUMNS, "Distinct", "Novel", "Vocabulary")},
         evaluation,
-        steps,
+        validations,
         progress.get("core_seconds", 0) / 60,
         last["stopped_by"],
     )

@@ -198,8 +198,9 @@ def _as_it_is(name: str) -> SavedCaptioner | None:
     traits = EncoderTraits.of(load_encoder(part.own_encoder(config)))
     captioner = build_captioner(kind, config, text=None, traits=traits).eval()
     section = {"name": kind, **config.model_dump()}
+    longest = min(PRETRAINED_LONGEST, (captioner.longest or PRETRAINED_LONGEST + 1) - 1)
     settings = describe_captioner(
-        captioner, section=section, traits=traits, width=PRETRAINED_WIDTH, max_words=PRETRAINED_LONGEST
+        captioner, section=section, traits=traits, width=PRETRAINED_WIDTH, max_words=longest
     )
     return SavedCaptioner(captioner, settings)
 

@@ -54,6 +54,7 @@ def prepare(recipe: Recipe, *, watch: Watch) -> Ready:
         parts=in_order(captioner.needs),
         watch=watch,
     )
+    _refuse_long(recipe, captioner, both)
     settings = describe_captioner(
         captioner,
         section=recipe.captioner,
@@ -110,6 +111,25 @@ def _started(recipe: Recipe, traits: EncoderTraits) -> AnyCaptioner:
             hint=f"give [captioner] the settings that stand in {folder / 'config.json'}",
         ) from error
     return captioner
+
+
+def _refuse_long(recipe: Recipe, captioner: AnyCaptioner, corpus: Corpus) -> None:
+    """Captions that the captioner cannot read, to train on or to write."""
+    if captioner.longest is None:
+        return
+    lengths = [max(map(len, group)) - 1 for group in corpus.captions]  # the end sign is not read
+    if max(lengths) > captioner.longest:
+        where = corpus.examples[lengths.index(max(lengths))].where
+        raise TellapartError(
+            f"{where}: a caption of {max(lengths)} tokens, and the captioner reads {captioner.longest}",
+            hint="cut captions with data.max_words",
+        )
+    if recipe.decoding.max_words + 1 > captioner.longest:
+        raise TellapartError(
+            f"decoding.max_words is {recipe.decoding.max_words}, and the captioner writes "
+            f"{captioner.longest - 1} tokens at the most",
+            hint="lower decoding.max_words",
+        )
 
 
 def _in_short(traits: EncoderTraits) -> str:

@@ -50,7 +50,7 @@ class SourceConfig(Config):
 
     path: str = Field(description="caption file, or folder with .txt sidecars")
     images: str = Field("", description="folder of the pictures; beside the caption file if empty")
-    format: str = Field("auto", json_schema_extra={"enum": list(DATA_FORMATS)})
+    format: str = Field("auto", json_schema_extra={"enum": ["auto", *FORMATS]})
     pictures: bool = Field(
         True, description="false: captions alone, whose nouns stand for what an encoder would have named"
     )
@@ -252,15 +252,24 @@ def _check_part(text: RecipeText, section: str, registry: Registry[Any], raw: ob
     except UnknownName as error:
         raise text.error((section, "preset"), error.problem, hint=error.hint) from error
     text.validate(part.config, settings, at=(section,))
+    for key in getattr(part, "folders", ()):
+        settings[key] = _where(settings.get(key, part.config.model_fields[key].default))
     return {"name": raw["name"], **settings}
+
+
+def _where(model: str) -> str:
+    """A folder as every folder may read it; any other name as it is."""
+    return str(Path(model).expanduser().absolute()) if Path(model).expanduser().is_dir() else model
 
 
 def _check_encoder(text: RecipeText, recipe: Recipe, *, is_given: bool) -> str:
     """The encoder's full name: the captioner's own where it brings one, else the recipe's."""
     name, config = recipe.part("captioner")
     own_encoder = CAPTIONERS.get(name).own_encoder
-    encoder = own_encoder(config) if own_encoder else recipe.encoder.name
-    if is_given and encoder != recipe.encoder.name:
+    kind, colon, model = recipe.encoder.name.partition(":")
+    named = f"{kind}{colon}{_where(model)}" if model else kind
+    encoder = own_encoder(config) if own_encoder else named
+    if is_given and encoder != named:
         raise text.error(
             ("encoder", "name"),
             f"the captioner {name!r} looks through its own encoder, {encoder}",

@@ -143,6 +143,7 @@ class Captioner(nn.Module, ABC, Generic[S]):
 
     text: Text
     needs: frozenset[str]  # the parts of Vision it reads: "grid", "pooled", "classes"
+    longest: int | None = None  # tokens of a caption that it reads at the most, the start sign included
 
     @abstractmethod
     def predict(self, vision: Vision, tokens: Int[Tensor, "b k t"]) -> Prediction:

@@ -32,9 +32,13 @@ def other_weights(folder: Path) -> None:
     save_file(weights, folder / "model.safetensors")
 
 
-def future_format(folder: Path) -> None:
+def set_format(folder: Path, value: object) -> None:
     content = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    (folder / "config.json").write_text(json.dumps(content | {"format": 99}), encoding="utf-8")
+    (folder / "config.json").write_text(json.dumps(content | {"format": value}), encoding="utf-8")
+
+
+def future_format(folder: Path) -> None:
+    set_format(folder, 99)
 
 
 @pytest.mark.parametrize(
@@ -44,6 +48,9 @@ def future_format(folder: Path) -> None:
         (other_words, "not the vocabulary that this captioner was trained with"),
         (other_weights, "not of this captioner"),
         (future_format, "format 99"),
+        (lambda folder: set_format(folder, "2"), "not the settings of a captioner"),
+        (lambda folder: set_format(folder, True), "not the settings of a captioner"),
+        (lambda folder: set_format(folder, 1), "written in format 1, this version reads 2"),
         (lambda folder: (folder / "model.safetensors").unlink(), "model.safetensors"),
         (lambda folder: (folder / "vocabulary.json").unlink(), "vocabulary.json"),
         (lambda folder: (folder / "config.json").unlink(), "config.json"),

@@ -135,7 +135,7 @@ def read_settings(folder: Path) -> CaptionerSettings:
         content = json.loads(text)
         # The format comes first: settings of another one may have other keys.
         if isinstance(content, dict) and (written := content.get("format", FORMAT)) != FORMAT:
-            if not isinstance(written, int):
+            if type(written) is not int:
                 raise _not_settings(path)
             raise TellapartError(
                 f"{path}: written in format {written}, this version reads {FORMAT}",

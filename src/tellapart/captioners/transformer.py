@@ -202,6 +202,7 @@ class Transformer(Captioner[TransformerState]):
         self.words = WordTable(words=len(text), width=width, tied=config.tied)
         self.remember = Remember(config, text=text, traits=traits, width=width, dropout=config.dropout)
         self.places = nn.Parameter(torch.randn(self.remember.places, width) * 0.02)  # of the grid
+        self.longest = LONGEST
         self.register_buffer("moments", sinusoids(LONGEST, width), persistent=False)
         self.encoder, self.layers, self.norm = encoder, nn.ModuleList(layers), norm
         self.dropout = nn.Dropout(config.dropout)

@@ -59,7 +59,10 @@ def loading(transformers: Any, model: str, *, hint: str) -> Iterator[None]:
     except TellapartError:
         raise
     except Exception as error:  # a foreign library raises nearly anything about a checkpoint
-        raise TellapartError(f"the model {model} cannot be loaded: {in_short(error)}", hint=hint) from error
+        said = in_short(error)
+        if "ignore_mismatched_sizes" in str(error):  # the library refers to a report that it only logs
+            said = "its weights have other sizes than its config.json says"
+        raise TellapartError(f"the model {model} cannot be loaded: {said}", hint=hint) from error
     finally:
         log.set_verbosity(loud)
         hub.setLevel(hub_loud)

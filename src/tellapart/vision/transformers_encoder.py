@@ -56,6 +56,11 @@ def processor_settings(transformers: ModuleType, source: Source) -> Mapping[str,
     settings, _ = transformers.ImageProcessingMixin.get_image_processor_dict(
         source.model, local_files_only=source.local_files_only
     )
+    if not isinstance(settings, dict):
+        raise TellapartError(
+            f"the image processor's settings of {source.name} are no JSON object",
+            hint="copy preprocessor_config.json again from where the checkpoint came from",
+        )
     return settings
 
 

@@ -105,7 +105,7 @@ def test_a_checkpoint_of_another_kind_is_told_its_captioner(
 ) -> None:
     error = refused(name, tiny_folder(kind))
     assert "is of kind" in error.problem
-    assert error.hint == f"set captioner.name to {right!r}"
+    assert error.hint == f"it belongs to the captioner {right!r}"
 
 
 def test_a_folder_that_is_not_there_and_a_hub_name_without_network(

@@ -26,7 +26,7 @@ def test_only_adapters_are_trained_and_saved_with_lora(kind: str, tiny: Callable
     assert trained
     assert all(".lora_A." in name or ".lora_B." in name for name in trained)
     assert not any(".lora_" in name for name in names(captioner, trained=False))
-    assert set(captioner.state_dict()) == trained
+    assert set(captioner.state_dict()) == trained | {"frozen_hash"}
     assert any("att" in name for name in trained)
 
 
@@ -38,7 +38,7 @@ def test_the_tower_is_neither_held_nor_saved_while_it_is_frozen(kind: str, tiny:
     seen = sum(weight.numel() for weight in whole.parameters())
     assert sum(weight.numel() for weight in decoder.parameters()) < seen
     assert any(name.startswith("tower.") for name in whole.state_dict()) or kind == "image-text"
-    assert set(whole.state_dict()) == names(whole, trained=True)
+    assert set(whole.state_dict()) - {"frozen_hash"} == names(whole, trained=True)
 
 
 def test_what_no_caption_depends_on_stays_frozen(tiny: Callable[..., Any]) -> None:

@@ -9,13 +9,13 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from tellapart.captioners.kept_weights import keep_only_trained
 from tellapart.captioners.prefix.language_model import LanguageModel, choose_trained, load_language_model
 from tellapart.captioners.prefix.mapping import build_mapping
 from tellapart.captioners.settings.prefix import PrefixConfig
 from tellapart.errors import TellapartError
 from tellapart.extras import import_extra
 from tellapart.types import Captioner, Prediction, Vision
-from tellapart.vision.torch_encoder import fingerprint
 from tellapart.vision.traits import EncoderTraits
 
 
@@ -46,11 +46,7 @@ class Prefix(Captioner[PrefixState]):
     from where it came from; a hash tells if those are no longer the same.
     """
 
-    frozen_hash: Tensor | None
-
-    def __init__(
-        self, config: PrefixConfig, model: LanguageModel, mapping: nn.Module, *, frozen_hash: str | None
-    ) -> None:
+    def __init__(self, config: PrefixConfig, model: LanguageModel, mapping: nn.Module) -> None:
         super().__init__()
         self.text = model.text
         self.needs = frozenset({config.look})
@@ -59,13 +55,8 @@ class Prefix(Captioner[PrefixState]):
         self.name = model.name
         self.window = model.window
         self.frozen = config.train == "mapping"
-        digest = None if frozen_hash is None else torch.tensor(list(bytes.fromhex(frozen_hash)))
-        self.register_buffer("frozen_hash", digest)
-        # What a saved captioner holds; settled now, for whoever borrows it may freeze every weight.
-        self.kept = frozenset(name for name, weight in self.named_parameters() if weight.requires_grad)
-        hooks: Any = self  # those that register hooks have no types
-        hooks.register_state_dict_post_hook(_drop_frozen)
-        hooks.register_load_state_dict_pre_hook(_fill_in_frozen)
+        self.longest = model.window - config.prefix_length
+        keep_only_trained(self, origin=model.name)
         # Looked up once: the library's class of caches, which is an optional dependency's.
         self._new_cache = import_extra(
             "transformers", needed_by="this captioner", extra="transformers"
@@ -126,28 +117,6 @@ def _state_of(cache: Any) -> PrefixState:
     )
 
 
-def _drop_frozen(captioner: Prefix, state_dict: dict[str, Tensor], prefix: str, *_: object) -> None:
-    """Leave out what can be read again; a weight with two names is kept under one."""
-    for name in captioner.language_model.state_dict(prefix="language_model."):
-        if name not in captioner.kept:
-            del state_dict[prefix + name]
-
-
-def _fill_in_frozen(captioner: Prefix, state_dict: dict[str, Tensor], prefix: str, *_: object) -> None:
-    """Stand in for what was left out, and make sure that it is what the captioner was trained with."""
-    for name, weight in captioner.language_model.state_dict(prefix="language_model.").items():
-        if name not in captioner.kept:
-            if prefix + name in state_dict:
-                raise RuntimeError(f"unexpected weights {prefix + name}: these are never saved")
-            state_dict[prefix + name] = weight
-    given, own = state_dict.get(f"{prefix}frozen_hash"), captioner.frozen_hash
-    if given is not None and own is not None and not torch.equal(given.cpu(), own.cpu()):
-        raise TellapartError(
-            f"the language model {captioner.name} is not the one that this captioner was trained with",
-            hint="restore the files it had then, or train again",
-        )
-
-
 def build(config: PrefixConfig, *, traits: EncoderTraits) -> Prefix:
     """An untrained mapping before a language model."""
     model = load_language_model(config.language_model)
@@ -158,6 +127,5 @@ def build(config: PrefixConfig, *, traits: EncoderTraits) -> Prefix:
             hint="take a shorter prefix",
         )
     mapping = build_mapping(config, traits=traits, width=model.width)
-    frozen_hash = None if config.train == "all" else fingerprint(model.network, {})
     choose_trained(model.network, config, name=model.name)
-    return Prefix(config, model, mapping, frozen_hash=frozen_hash)
+    return Prefix(config, model, mapping)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import nn
 
+from tellapart.captioners.adapters import MARK, add_adapters
 from tellapart.captioners.settings.prefix import BYTES, SMOLLM2, PrefixConfig
 from tellapart.captioners.tokenizer_text import TokenizerText, find_signs
 from tellapart.errors import TellapartError
@@ -18,7 +18,6 @@ from tellapart.foreign.source import expect_whole, find_source, loading
 _HINT = "name a folder that holds a causal language model, or a hub name, which needs the network"
 _FILES = (("config.json",), ("tokenizer.json",))
 _UNBOUNDED = 1 << 20  # tokens, of models that do not say how many they read
-_LORA_WEIGHTS = "lora_"  # what peft puts into the names of its weights
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -112,35 +111,11 @@ def choose_trained(network: Any, config: PrefixConfig, *, name: str) -> None:
     """Let the settings' share of the weights train, and no other."""
     network.requires_grad_(config.train == "all")
     if config.train == "lora":
-        _add_adapters(network, config, name=name)
+        # For the matrices that peft names for this kind of model; of a kind unknown to it, for all.
+        peft = import_extra("peft", needed_by="train = 'lora'", extra="pretrained")
+        known = peft.utils.TRANSFORMERS_MODELS_TO_LORA_TARGET_MODULES_MAPPING
+        targets = known.get(network.config.model_type, "all-linear")
+        hint = 'set captioner.train to "mapping" or "all"'
+        add_adapters(network, config, targets=targets, model=f"the language model {name}", hint=hint)
         for weight_name, weight in network.named_parameters():
-            weight.requires_grad_(_LORA_WEIGHTS in weight_name)
-
-
-def _add_adapters(network: Any, config: PrefixConfig, *, name: str) -> None:
-    """W + alpha/rank · B·A in place of W (LoRA, Eq. 3), for the matrices peft names for this kind of model.
-
-    Of a kind unknown to peft, all matrices but the output layer's are changed.
-    """
-    peft = import_extra("peft", needed_by='train = "lora"', extra="pretrained")
-    known = peft.utils.TRANSFORMERS_MODELS_TO_LORA_TARGET_MODULES_MAPPING
-    targets = known.get(network.config.model_type, "all-linear")
-    settings = peft.LoraConfig(
-        r=config.lora_rank,
-        lora_alpha=config.lora_alpha,
-        lora_dropout=config.lora_dropout,
-        target_modules=targets,
-        fan_in_fan_out=_has_transposed_matrices(network),
-    )
-    try:
-        peft.inject_adapter_in_model(settings, network)
-    except ValueError as error:
-        raise TellapartError(
-            f"no low-rank changes fit the language model {name}: {error}",
-            hint='set captioner.train to "mapping" or "all"',
-        ) from error
-
-
-def _has_transposed_matrices(network: nn.Module) -> bool:
-    """Whether it keeps its matrices input by output, as GPT-2 does."""
-    return any(type(module).__name__ == "Conv1D" for module in network.modules())
+            weight.requires_grad_(MARK in weight_name)

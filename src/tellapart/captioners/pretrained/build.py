@@ -37,6 +37,8 @@ from tellapart.vision.traits import EncoderTraits
 CAPTIONERS = {"blip": "blip", "git": "git", "vision-encoder-decoder": "vit-gpt2", "blip-2": "blip2"}
 """The captioner for each kind of checkpoint; `image-text` for all others."""
 
+SHORTEST = 3  # tokens: start sign, one word, and the place that tells what follows
+
 
 @dataclass(frozen=True, slots=True)
 class Made:
@@ -138,7 +140,7 @@ def _read(config: PretrainedConfig, kind: str) -> Checkpoint:
     if found.model_type != kind and (kind or found.model_type in LOADERS):
         raise TellapartError(
             f"the checkpoint {config.checkpoint} is of kind {found.model_type!r}, not of this captioner's",
-            hint=f"set captioner.name to {CAPTIONERS.get(found.model_type, 'image-text')!r}",
+            hint=f"it belongs to the captioner {CAPTIONERS.get(found.model_type, 'image-text')!r}",
         )
     return read_checkpoint(config.checkpoint)
 
@@ -202,6 +204,11 @@ def _assemble(config: PretrainedConfig, made: Made, traits: EncoderTraits) -> Pr
             hint="leave encoder.name out: this captioner brings its own",
         )
     captioner = PretrainedCaptioner(made.writer, text=made.text, tower=tower, sides=sides)
+    if captioner.longest is not None and captioner.longest < SHORTEST:
+        raise TellapartError(
+            f"captioner.prompt leaves {max(0, captioner.longest)} tokens for a caption in {checkpoint.name}",
+            hint="shorten the prompt",
+        )
     blank = Vision(torch.zeros(1, places, found), torch.zeros(1, 0), torch.zeros(1, 0))
     prepare_training(captioner, config, checkpoint, blank)
     return captioner

@@ -50,6 +50,7 @@ class PretrainedCaptioner(Captioner[FamilyState]):
         self.writer = writer
         self.tower = tower
         self.sides = sides
+        self.longest = writer.longest - writer.before + writer.unplaced
 
     def predict(self, vision: Vision, tokens: Int[Tensor, "b k t"]) -> Prediction:
         """All captions of an image as one sequence: what stands before them is read once."""
@@ -136,9 +137,8 @@ class PretrainedCaptioner(Captioner[FamilyState]):
         return torch.arange(first, first + count, device=device).clamp(min=0).unsqueeze(0)
 
     def _expect_room(self, length: int) -> None:
-        longest = self.writer.longest - self.writer.before + self.writer.unplaced
-        if length > longest:
+        if self.longest is not None and length > self.longest:
             raise TellapartError(
-                f"a caption of {length} tokens is too long for this checkpoint, which reads {longest}",
-                hint="shorten the captions, or lower decoding.max_words",
+                f"a caption of {length} tokens is too long for this checkpoint, which reads {self.longest}",
+                hint="ask for fewer words: --max-words, or decoding.max_words in a recipe",
             )

@@ -34,8 +34,13 @@ def read_tokenizer(checkpoint: Checkpoint) -> Any:
 
 
 def words_of(tokenizer: Any, prompt: str) -> list[int]:
-    """The pieces of a prompt, without special signs."""
-    found: list[int] = tokenizer.encode(prompt.strip(), add_special_tokens=False)
+    """The pieces of a prompt, without special signs: the name of one is text like any other."""
+    found: list[int] = tokenizer.encode(prompt.strip(), add_special_tokens=False, split_special_tokens=True)
+    if tokenizer.unk_token_id in found:
+        raise TellapartError(
+            f"captioner.prompt: the checkpoint's tokenizer cannot read {prompt.strip()!r}",
+            hint="write it in other words",
+        )
     return found
 
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from tellapart.captioners.adapters import add_adapters
+from tellapart.captioners.kept_weights import keep_only_trained
 from tellapart.captioners.pretrained.captioner import PretrainedCaptioner
 from tellapart.captioners.settings.pretrained import PretrainedConfig
 from tellapart.errors import TellapartError
-from tellapart.extras import import_extra
 from tellapart.types import Vision
 from tellapart.vision.checkpoints import Checkpoint, reached
 
@@ -40,7 +40,7 @@ def prepare_training(
     for parameter in captioner.parameters():
         # A tower's pooling layer, the embedding of a video's frames: nothing would ever train them.
         parameter.requires_grad_(parameter.requires_grad and id(parameter) in used)
-    _save_only_trained(captioner.train())
+    keep_only_trained(captioner.train(), origin=checkpoint.name)
 
 
 def _try(captioner: PretrainedCaptioner, vision: Vision) -> Tensor:
@@ -50,39 +50,15 @@ def _try(captioner: PretrainedCaptioner, vision: Vision) -> Tensor:
 
 
 def _add_adapters(captioner: PretrainedCaptioner, config: PretrainedConfig, checkpoint: Checkpoint) -> None:
-    peft = import_extra("peft", needed_by="train = 'lora'", extra="pretrained")
     transposed = checkpoint.library.pytorch_utils.Conv1D  # GPT-2's linear layer
-    writer = captioner.writer
-    linear = {
-        name: module
-        for name, module in writer.named_modules()
+    hint = "set captioner.train to 'decoder'"
+    linear = sorted(
+        name
+        for name, module in captioner.writer.named_modules()
         if isinstance(module, nn.Linear | transposed) and ATTENTION.search(name)
-    }
+    )
     if not linear:
         raise TellapartError(
-            f"the checkpoint {checkpoint.name} has no attention layers that adapters fit to",
-            hint="set captioner.train to 'decoder'",
+            f"the checkpoint {checkpoint.name} has no attention layers that adapters fit to", hint=hint
         )
-    adapters = peft.LoraConfig(
-        r=config.lora_rank,
-        lora_alpha=config.lora_alpha,
-        lora_dropout=config.lora_dropout,
-        target_modules=sorted(linear),
-        fan_in_fan_out=any(isinstance(module, transposed) for module in linear.values()),
-    )
-    peft.inject_adapter_in_model(adapters, writer)
-
-
-def _save_only_trained(captioner: PretrainedCaptioner) -> None:
-    """Frozen weights come from the checkpoint again: they are neither saved nor asked for at loading."""
-    trained = {name for name, parameter in captioner.named_parameters() if parameter.requires_grad}
-
-    def leave_out(module: nn.Module, weights: dict[str, Any], prefix: str, metadata: object) -> None:
-        for name in [name for name in weights if name.removeprefix(prefix) not in trained]:
-            del weights[name]
-
-    def do_not_miss(module: nn.Module, keys: Any) -> None:
-        keys.missing_keys[:] = [key for key in keys.missing_keys if key in trained]
-
-    captioner.register_state_dict_post_hook(leave_out)  # type: ignore[no-untyped-call]
-    captioner.register_load_state_dict_post_hook(do_not_miss)  # type: ignore[no-untyped-call]
+    add_adapters(captioner.writer, config, targets=linear, model=checkpoint.name, hint=hint)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import Field, NonNegativeInt, model_validator
+from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 from pydantic_core import PydanticCustomError
 
 from tellapart.registry import Config, Part
@@ -18,8 +18,18 @@ class CaptionerPart(Part):
 
     # True: its checkpoint brings the tokenizer; it is built without `text` and says itself what its text is.
     own_text: bool = False
+    # Settings that may name a folder: a recipe remembers where that is, whatever folder it is read from.
+    folders: tuple[str, ...] = ()
     # Names the encoder that it must be used with, where that is not the recipe's to choose.
     own_encoder: Callable[[Any], str] | None = None
+
+
+class LoraSettings(Config):
+    """What every captioner has that can be trained by low-rank adapters."""
+
+    lora_rank: PositiveInt = Field(8, description="train 'lora': of the adapters")
+    lora_alpha: PositiveFloat = Field(16.0, description="train 'lora': adapters are scaled by alpha / rank")
+    lora_dropout: float = Field(0.0, ge=0, lt=1, description="train 'lora': before the adapters")
 
 
 class GridConfig(Config):

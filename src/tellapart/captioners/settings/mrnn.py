@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pydantic import Field, PositiveInt, model_validator
+from pydantic_core import PydanticCustomError
 
 from tellapart.captioners.settings.kinds import CaptionerPart
 from tellapart.registry import Config
@@ -41,9 +42,11 @@ class SharedImageConfig(MRNNConfig):
     @model_validator(mode="after")
     def _equally_wide(self) -> SharedImageConfig:
         if self.multimodal != self.embedding_two:
-            raise ValueError(
-                f"multimodal ({self.multimodal}) must equal embedding_two ({self.embedding_two}): "
-                "both layers take the image by the same weights"
+            raise PydanticCustomError(
+                "widths",
+                "multimodal ({multimodal}) must equal embedding_two ({embedding}): "
+                "both layers take the image by the same weights",
+                {"multimodal": self.multimodal, "embedding": self.embedding_two},
             )
         return self
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
+from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
+from pydantic_core import PydanticCustomError
 
-from tellapart.captioners.settings.kinds import CaptionerPart
-from tellapart.registry import Config
+from tellapart.captioners.settings.kinds import CaptionerPart, LoraSettings
 
 SMOLLM2 = "smollm2"  # the one that a wheel brings
 BYTES = "bytes"  # a tiny untrained one that writes letter by letter, and needs no file
 
 
-class PrefixConfig(Config):
+class PrefixConfig(LoraSettings):
     """Sizes of the mapping network, the language model, and what of it is trained; sizes are the paper's."""
 
     language_model: str = Field(
@@ -36,14 +36,13 @@ class PrefixConfig(Config):
     )
     mapping_layers: PositiveInt = Field(8, description="layers of the Transformer")
     mapping_heads: PositiveInt = Field(8, description="heads of the Transformer")
-    lora_rank: PositiveInt = Field(8, description="rank of the changes")
-    lora_alpha: PositiveFloat = Field(16.0, description="the changes are scaled by alpha / rank")
-    lora_dropout: float = Field(0.0, ge=0, lt=1, description="before the changes")
 
     @model_validator(mode="after")
     def _a_grid_needs_the_transformer(self) -> PrefixConfig:
         if self.look == "grid" and self.mapping == "mlp":
-            raise ValueError('look = "grid" needs mapping = "transformer": the MLP takes a single vector')
+            raise PydanticCustomError(
+                "grid", 'look = "grid" needs mapping = "transformer": the MLP takes a single vector'
+            )
         return self
 
 
@@ -66,5 +65,6 @@ PARTS = (
             }
         },
         own_text=True,
+        folders=("language_model",),
     ),
 )

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field, PositiveFloat, PositiveInt
+from pydantic import Field
 
-from tellapart.captioners.settings.kinds import CaptionerPart
-from tellapart.registry import Config
+from tellapart.captioners.settings.kinds import CaptionerPart, LoraSettings
 
 _CHECKPOINT = "a folder that save_pretrained() wrote, or a hub name"
 
 
-class PretrainedConfig(Config):
+class PretrainedConfig(LoraSettings):
     """Which checkpoint, how it is prompted, and what of it is trained."""
 
     checkpoint: str = Field(min_length=1, description=_CHECKPOINT)
@@ -21,9 +20,6 @@ class PretrainedConfig(Config):
         "decoder",
         description="the text decoder; low-rank adapters in its attention (peft); or the vision tower too",
     )
-    lora_rank: PositiveInt = Field(8, description="train 'lora': of the adapters")
-    lora_alpha: PositiveFloat = Field(16.0, description="train 'lora': adapters are scaled by alpha / rank")
-    lora_dropout: float = Field(0.0, ge=0, lt=1, description="train 'lora': before the adapters")
 
 
 class BlipConfig(PretrainedConfig):
@@ -73,6 +69,7 @@ def _part(
         paper=paper,
         presets={"large": {"checkpoint": large}} if large else {},
         own_text=True,
+        folders=("checkpoint",),
         own_encoder=own_encoder,
     )
 
