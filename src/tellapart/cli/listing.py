@@ -57,7 +57,7 @@ def list_parts(
         return
     table = Table(box=None, pad_edge=False)
     for column in rows[0]:
-        table.add_column(column, overflow="fold", no_wrap=column == "name")
+        table.add_column(column, overflow="fold", no_wrap=column in ("name", "parameters"))
     for row in rows:
         table.add_row(*(Text(_cell(value)) for value in row.values()))
     Console(markup=False, highlight=False).print(table)
@@ -92,7 +92,7 @@ def _captioners() -> list[dict[str, object]]:
 def _cell(value: object) -> str:
     """A value as a table shows it."""
     if value is None:
-        return "its checkpoint's"
+        return "checkpoint"
     if isinstance(value, list):
         return ", ".join(value)
     return f"{value:,}" if type(value) is int else str(value)
