@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import shutil
-import sys
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +14,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from tests.captioners.pretrained import checkpoints
 
 from tellapart.captioners.folder import build_captioner
 from tellapart.captioners.parts import CAPTIONERS
@@ -32,29 +31,13 @@ from tellapart.vision.traits import EncoderTraits
 transformers: Any = import_module("transformers")
 
 
-def _load_writer() -> Any:
-    # Test files are imported one by one, without a package around them.
-    place = Path(__file__).parents[1] / "captioners" / "pretrained" / "checkpoints.py"
-    spec = spec_from_file_location("tiny_checkpoints", place)
-    assert spec is not None
-    assert spec.loader is not None
-    module = module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-checkpoints = _load_writer()
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     transformers.utils.logging.disable_progress_bar()
 
     @cache
     def write(kind: str) -> Path:
-        made: Path = checkpoints.write_tiny(kind, tmp_path_factory.mktemp("towers") / kind)
-        return made
+        return checkpoints.write_tiny(kind, tmp_path_factory.mktemp("towers") / kind)
 
     return write
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
+from tests.captioners.pretrained import checkpoints
 from torch import Tensor
 
 from tellapart.captioners.folder import CaptionerSettings, build_captioner, describe_captioner
@@ -23,21 +21,6 @@ from tellapart.vision.tower_encoder import take_tower
 from tellapart.vision.traits import EncoderTraits
 
 NAMES = {"smolvlm": "image-text"}  # of captioners, where a kind of checkpoint has another
-
-
-def _load_writer() -> Any:
-    # Test files are imported one by one, without a package around them.
-    place = Path(__file__).with_name("checkpoints.py")
-    spec = spec_from_file_location("tiny_checkpoints", place)
-    assert spec is not None
-    assert spec.loader is not None
-    module = module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-checkpoints = _load_writer()
 
 
 @dataclass(frozen=True)
@@ -58,8 +41,7 @@ def tiny_folder(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Pat
 
     @cache
     def write(kind: str) -> Path:
-        folder: Path = checkpoints.write_tiny(kind, tmp_path_factory.mktemp("checkpoints") / kind)
-        return folder
+        return checkpoints.write_tiny(kind, tmp_path_factory.mktemp("checkpoints") / kind)
 
     return write
 
