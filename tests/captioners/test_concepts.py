@@ -177,7 +177,7 @@ def test_without_concepts_there_is_only_the_grid() -> None:
 
 
 def copied(gate: float) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, Memory]:
-    """Log-probabilities of a mixture, those of both its parts, and the memory."""
+    """Logits of a mixture, log-probabilities of both its parts, and the memory."""
     brings, embed = remember(3)
     memory = brings(vision(None), embed)
     copy = CopyWords(hidden=6, width=7)
@@ -194,8 +194,7 @@ def test_a_copied_word_is_mixed_with_the_written_ones(gate: float) -> None:
     mixed, written, alone, _ = copied(gate)
 
     share = torch.sigmoid(torch.tensor(gate))
-    torch.testing.assert_close(mixed.exp().sum(-1), torch.ones(2, 5))
-    torch.testing.assert_close(mixed.exp(), (1 - share) * written.exp() + share * alone)
+    torch.testing.assert_close(mixed.softmax(-1), (1 - share) * written.exp() + share * alone)
 
 
 def test_an_open_gate_writes_nothing_but_concept_words() -> None:

@@ -34,7 +34,9 @@ def test_the_picture_then_the_words_by_hand() -> None:
     model = build().eval()
     image, tokens = torch.rand(1, 4, dtype=torch.float64), [1, 4, 7, 5, 9]
     weights = {name: value.numpy() for name, value in model.state_dict().items()}
-    picture = np.maximum(0, weights["from_picture.weight"] @ image[0].numpy() + weights["from_picture.bias"])
+    feature = image[0].numpy() - image[0].numpy().mean()
+    feature = feature / np.sqrt(np.square(feature).mean() + 1e-5)
+    picture = np.maximum(0, weights["from_picture.weight"] @ feature + weights["from_picture.bias"])
     inputs = [picture, *(weights["embedding.weight"][token] for token in tokens)]
     hidden = cell = np.zeros(7)
     expected = []

@@ -5,7 +5,6 @@ from __future__ import annotations
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
-from torch.nn.functional import logsigmoid
 
 from tellapart.captioners.memory import Memory
 
@@ -25,13 +24,16 @@ class CopyWords(nn.Module):
     def forward(
         self, logits: Float[Tensor, "b q v"], hidden: Float[Tensor, "b q h"], memory: Memory
     ) -> Float[Tensor, "b q v"]:
-        """The log-probabilities of the mixture, which serve as logits."""
+        """Logits of the mixture.
+
+        P times Z / (1 - g), where Z is the sum of the exponents of the logits, is e^logit for every word but
+        the concepts, to whose it adds Z · g / (1 - g) · P_copy: so the whole vocabulary is read once, for Z.
+        """
         count = memory.words.size(1)
         keys, bias = memory.values[:, -count:], memory.bias[:, -count:]  # (b, c, d), (b, c)
         scores = self.query(hidden) @ keys.transpose(1, 2) / keys.size(2) ** 0.5 + bias.unsqueeze(1)
-        gate = self.gate(hidden)  # (b, q, 1)
-        copied = scores.log_softmax(-1) + logsigmoid(gate)  # (b, q, c)
-        written = logits.log_softmax(-1) + logsigmoid(-gate)
+        odds = self.gate(hidden)  # log of g / (1 - g), (b, q, 1)
+        copied = scores.log_softmax(-1) + odds + logits.logsumexp(-1, keepdim=True)  # (b, q, c)
         places = memory.words.unsqueeze(1).expand_as(copied)
         # No word stands twice among a picture's concepts, so each place is written once.
-        return written.scatter(2, places, torch.logaddexp(written.gather(2, places), copied))
+        return logits.scatter(2, places, torch.logaddexp(logits.gather(2, places), copied))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
+from torch.nn import functional
 
 from tellapart.captioners.expect import expect_pooled
 from tellapart.captioners.settings.recurrent import NeuralTalkConfig
@@ -29,7 +30,9 @@ class NeuralTalkState:
 class NeuralTalk(Captioner[NeuralTalkState]):
     """The picture is the LSTM's first input, the start sign its second (Vinyals et al. 2015, Eq. 10-12).
 
-    ReLU behind the picture's layer and dropout before the last one are those of the code of NeuralTalk2.
+    ReLU behind the picture's layer and dropout before the last one are those of the code of NeuralTalk2. The
+    picture's feature is first scaled to mean 0 and variance 1: as our encoders give it, it would be a tenth as
+    loud as a word, and VGG's, which the code was written for, was louder than one.
     """
 
     needs = frozenset({"pooled"})
@@ -55,7 +58,8 @@ class NeuralTalk(Captioner[NeuralTalkState]):
     def begin(self, vision: Vision) -> NeuralTalkState:
         """The LSTM after its first input, the picture."""
         expect_pooled(vision.pooled, width=self.from_picture.in_features)
-        picture = torch.relu(self.from_picture(vision.pooled))
+        feature = functional.layer_norm(vision.pooled, vision.pooled.shape[-1:])
+        picture = torch.relu(self.from_picture(feature))
         _, (hidden, cell) = self.lstm(picture.unsqueeze(1))
         return NeuralTalkState(hidden[0], cell[0])
 
