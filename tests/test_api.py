@@ -40,7 +40,7 @@ def test_importing_costs_nothing_until_something_is_used() -> None:
     seconds, heavy, names, loaded, torch = done.stdout.splitlines()
     assert float(seconds) < 1
     assert heavy == "[]"
-    assert names == "['TellapartError', 'load', 'load_recipe', 'score', 'train']"
+    assert names == "['TellapartError', 'load', 'load_recipe', 'load_retriever', 'score', 'search', 'train']"
     assert (loaded, torch) == ("shapes", "False")
 
 

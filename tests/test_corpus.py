@@ -13,7 +13,7 @@ from tellapart.corpus import build_corpus
 from tellapart.data.text import PRESETS
 from tellapart.data.word_text import WordText
 from tellapart.errors import TellapartError
-from tellapart.recipe import DataConfig
+from tellapart.recipe_sections import DataConfig
 from tellapart.sources import read_examples, split_of
 from tellapart.vision.patches import Patches
 

@@ -15,15 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tellapart.errors import TellapartError
-from tellapart.recipe import (
-    DataConfig,
-    OptimiserConfig,
-    Recipe,
-    built_in_recipes,
-    find_recipe,
-    load_recipe,
-    schema,
-)
+from tellapart.recipe import Recipe, built_in_recipes, find_recipe, load_experiment, load_recipe, schema
+from tellapart.recipe_sections import DataConfig, OptimiserConfig
 
 SHAPES = '[data]\nformat = "shapes"\n'
 
@@ -122,14 +115,15 @@ def test_a_built_in_recipe_opens_with_what_it_does_and_how_to_run_it(name: str) 
 @pytest.mark.parametrize("name", [name for name in built_in_recipes() if name.endswith("shapes")])
 def test_recipes_of_drawn_scenes_load_anywhere(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TELLAPART_DATA", raising=False)
-    assert load_recipe(name).data.format == "shapes"
+    assert load_experiment(name).data.format == "shapes"
 
 
 @pytest.mark.parametrize("name", built_in_recipes())
 def test_every_recipe_loads_where_its_data_is(name: str, real_data: Path) -> None:
-    recipe = load_recipe(name, changes=[f"data.root={real_data}"])
+    recipe = load_experiment(name, changes=[f"data.root={real_data}"])
     assert recipe.data.root == str(real_data)
-    assert recipe.part("captioner")[0] == recipe.captioner["name"]
+    for section in recipe.parts:
+        assert recipe.part(section)[0] == getattr(recipe, section)["name"]
 
 
 @given(

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tellapart.data.examples import Example
 from tellapart.errors import TellapartError
-from tellapart.recipe import DataConfig, SourceConfig
+from tellapart.recipe_sections import DataConfig, SourceConfig
 from tellapart.sources import HELD_OUT, LEFT_OUT, photo_key, read_examples, read_sources
 
 

@@ -16,20 +16,19 @@ from typing import Any
 import pytest
 import torch
 
+from tellapart.captioner_learner import CaptionerLearner, Step, greedy_cider
 from tellapart.captioners.folder import load_captioner
 from tellapart.errors import TellapartError
-from tellapart.preparation import Ready, prepare
-from tellapart.recipe import OptimiserConfig, Recipe, load_recipe
+from tellapart.recipe import Recipe, load_recipe
+from tellapart.recipe_sections import OptimiserConfig
 from tellapart.run import Run, resume_run, start_run
 from tellapart.training import (
     Report,
-    Step,
-    batches_from,
     begin,
     build_optimiser,
-    greedy_cider,
     interruptible,
     learning_rate,
+    prepare_learner,
     take_step,
     train,
     train_steps,
@@ -55,8 +54,10 @@ def recipe(*changes: str) -> Recipe:
     return load_recipe("mrnn-shapes", changes=[*SMALL, *changes])
 
 
-def ready(some: Recipe) -> Ready:
-    return prepare(some, watch=lambda done, total: None)
+def ready(some: Recipe) -> CaptionerLearner:
+    learner = prepare_learner(some, watch=lambda done, total: None)
+    assert isinstance(learner, CaptionerLearner)
+    return learner
 
 
 def state_of(path: Path) -> dict[str, Any]:
@@ -168,18 +169,18 @@ def test_training_stops_when_validation_no_longer_improves(tmp_path: Path) -> No
 
 def test_training_can_stop_by_the_captions_it_writes(tmp_path: Path) -> None:
     some = recipe("training.stop_metric=cider-d", "training.epochs=2")
-    run, prepared = begin(some, tmp_path / "run", resume=False, watch=lambda done, total: None)
+    prepared = ready(some)
+    run = start_run(tmp_path / "run", some.to_toml())
     reports = [report for report in train_steps(some, run, prepared) if report.validation]
-    ciders = [report.validation.cider_d for report in reports if report.validation]
+    ciders = [report.validation.value("cider-d") for report in reports if report.validation]
     best = None
     for report, cider in zip(reports, ciders, strict=True):
-        assert cider is not None
         assert report.is_best == (best is None or cider > best)
         best = cider if report.is_best else best
     assert reports[-1].stopped_by == "epochs"
     assert run.entries()[-1]["validation"]["cider_d"] == ciders[-1]
     saved = load_captioner(run.captioner)
-    kept = greedy_cider(replace(prepared, saved=saved))
+    kept = greedy_cider(replace(prepared.ready, saved=saved))
     assert kept == pytest.approx(best, abs=0.02), "half precision may change a word"
 
 
@@ -198,26 +199,26 @@ def test_a_loss_that_is_not_a_number_names_step_and_images(tmp_path: Path) -> No
     some = recipe()
     prepared = ready(some)
     with torch.no_grad():
-        prepared.saved.captioner.get_parameter("output.bias")[0] = torch.nan
+        prepared.network.get_parameter("output.bias")[0] = torch.nan
     run = start_run(tmp_path / "run", some.to_toml())
     with pytest.raises(TellapartError) as caught:
         list(train_steps(some, run, prepared))
     assert caught.value.problem.startswith("step 1: the loss is nan")
-    first = next(batches_from(0, 1, some, prepared.train_set))
+    first = prepared.batch(0)
     assert all(image_id in caught.value.problem for image_id in first.image_ids)
 
 
 def test_a_gradient_without_end_stops_training_too(monkeypatch: pytest.MonkeyPatch) -> None:
     some = recipe("optimiser.clip_norm=0")
     prepared = ready(some)
-    weight = prepared.saved.captioner.get_parameter("output.weight")
+    weight = prepared.network.get_parameter("output.weight")
     weight.register_hook(lambda gradient: gradient * torch.inf)  # type: ignore[no-untyped-call]
     from tellapart.objectives.likelihood import build_mle
     from tellapart.objectives.parts import MLEConfig
 
-    step = Step(prepared.saved.captioner, build_mle(MLEConfig()))
-    optimiser = build_optimiser(some.optimiser, prepared.saved.captioner)
-    batch = next(batches_from(0, 1, some, prepared.train_set))
+    step = Step(prepared.network, build_mle(MLEConfig()))
+    optimiser = build_optimiser(some.optimiser, prepared.network)
+    batch = prepared.batch(0)
     before = weight.detach().clone()
     with pytest.raises(TellapartError, match=r"gradient's norm (inf|nan)"):
         take_step(step, optimiser, batch, some, number=0, steps=1)
@@ -236,7 +237,7 @@ def one_step_by_hand(name: str, weight: float, gradient: float) -> float:
 
 @pytest.mark.parametrize("name", ["adam", "adamw", "sgd"])
 def test_optimisers_step_as_their_papers_say(name: str) -> None:
-    captioner = ready(recipe()).saved.captioner
+    captioner = ready(recipe()).network
     config = OptimiserConfig(name=name, learning_rate=0.1, weight_decay=0.01)  # type: ignore[arg-type]
     optimiser = build_optimiser(config, captioner)
     weight = captioner.get_parameter("output.bias")
@@ -250,7 +251,7 @@ def test_optimisers_step_as_their_papers_say(name: str) -> None:
 
 
 def test_momentum_and_betas_are_passed_on() -> None:
-    captioner = ready(recipe()).saved.captioner
+    captioner = ready(recipe()).network
     sgd = build_optimiser(OptimiserConfig(name="sgd", momentum=0.7), captioner)
     assert sgd.param_groups[0]["momentum"] == 0.7
     adam = build_optimiser(OptimiserConfig(momentum=0.8, beta2=0.95), captioner)
@@ -315,10 +316,10 @@ def test_dropout_and_objectives_draw_from_different_streams() -> None:
         total = captioner.get_parameter("output.bias").sum()
         return Loss(total, {})
 
-    optimiser = build_optimiser(some.optimiser, prepared.saved.captioner)
-    batch = next(batches_from(0, 1, some, prepared.train_set))
+    optimiser = build_optimiser(some.optimiser, prepared.network)
+    batch = prepared.batch(0)
     for number in (0, 1, 0):
-        take_step(Step(prepared.saved.captioner, spy), optimiser, batch, some, number=number, steps=2)
+        take_step(Step(prepared.network, spy), optimiser, batch, some, number=number, steps=2)
     assert not torch.equal(drawn[0], drawn[1])
     assert not torch.equal(drawn[0], drawn[2])
     assert torch.equal(drawn[0], drawn[4])
@@ -334,11 +335,11 @@ def test_clipping_bounds_the_step(tmp_path: Path) -> None:
         "optimiser.clip_norm=0.01",
     )
     prepared = ready(some)
-    before = [weight.detach().clone() for weight in prepared.saved.captioner.parameters()]
+    before = [weight.detach().clone() for weight in prepared.network.parameters()]
     next(iter(train_steps(some, start_run(tmp_path / "run", some.to_toml()), prepared)))
     moved = sum(
         float(((new.detach() - old) ** 2).sum())
-        for new, old in zip(prepared.saved.captioner.parameters(), before, strict=True)
+        for new, old in zip(prepared.network.parameters(), before, strict=True)
     )
     assert math.sqrt(moved) == pytest.approx(0.01, rel=1e-3)
 

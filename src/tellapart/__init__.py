@@ -6,20 +6,24 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
-__all__ = ["TellapartError", "load", "load_recipe", "score", "train"]
+__all__ = ["TellapartError", "load", "load_recipe", "load_retriever", "score", "search", "train"]
 
 if TYPE_CHECKING:
     from tellapart.captioning import load
     from tellapart.errors import TellapartError
     from tellapart.recipe import load_recipe
+    from tellapart.retrievers.loading import load_retriever
     from tellapart.scoring import score
+    from tellapart.searching import search
     from tellapart.training import train
 
 _HOMES = {
     "TellapartError": "tellapart.errors",
     "load": "tellapart.captioning",
     "load_recipe": "tellapart.recipe",
+    "load_retriever": "tellapart.retrievers.loading",
     "score": "tellapart.scoring",
+    "search": "tellapart.searching",
     "train": "tellapart.training",
 }
 

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import torch
 
-from tellapart.captioners.folder import SavedCaptioner
 from tellapart.errors import TellapartError
-from tellapart.fit import Fit
+from tellapart.learner import Learner, Validation
 from tellapart.run import Run
 from tellapart.storage import new_file
 
@@ -25,33 +24,31 @@ class Progress:
     worse: int = 0  # validations since the best
     core_seconds: float = 0.0  # processor time spent so far, all cores together
 
-    def note(self, fit: Fit, metric: str) -> bool:
+    def note(self, validation: Validation, metric: str) -> bool:
         """Take in a validation; say whether it is the best so far."""
-        if fit.better(metric, self.best):
-            self.best, self.best_step, self.worse = fit.value(metric), self.step, 0
+        if validation.better(metric, self.best):
+            self.best, self.best_step, self.worse = validation.value(metric), self.step, 0
             return True
         self.worse += 1
         return False
 
 
-def save_checkpoint(
-    run: Run, progress: Progress, saved: SavedCaptioner, optimiser: torch.optim.Optimizer
-) -> None:
+def save_checkpoint(run: Run, progress: Progress, learner: Learner, optimiser: torch.optim.Optimizer) -> None:
     """Write all that a resumed run needs, then drop older checkpoints."""
     path = run.checkpoint(progress.step)
     state = {
         "progress": asdict(progress),
-        "captioner": saved.captioner.state_dict(),
+        "network": learner.network.state_dict(),
         "optimiser": optimiser.state_dict(),
-        "fingerprint": saved.settings.fingerprint,
+        "fingerprint": learner.fingerprint,
     }
     with new_file(path) as temporary:
         torch.save(state, temporary)
     run.drop_checkpoints(but=path)
 
 
-def load_checkpoint(run: Run, saved: SavedCaptioner, optimiser: torch.optim.Optimizer) -> Progress:
-    """Put captioner and optimiser where the newest checkpoint left them; without one, start at step 0."""
+def load_checkpoint(run: Run, learner: Learner, optimiser: torch.optim.Optimizer) -> Progress:
+    """Put network and optimiser where the newest checkpoint left them; without one, start at step 0."""
     path = run.latest_checkpoint()
     if path is None:
         run.forget_after(0)
@@ -63,9 +60,9 @@ def load_checkpoint(run: Run, saved: SavedCaptioner, optimiser: torch.optim.Opti
         raise TellapartError(
             f"{path}: damaged checkpoint", hint="delete it: the run then starts from the beginning"
         ) from error
-    if words != saved.settings.fingerprint:
+    if words != learner.fingerprint:
         raise _other_words(path)
-    saved.captioner.load_state_dict(state["captioner"])
+    learner.network.load_state_dict(state["network"])
     optimiser.load_state_dict(state["optimiser"])
     run.forget_after(progress.step)
     return progress

@@ -41,6 +41,22 @@ class Pool:
         return sorted(self.first + random.choice(len(rows), self.per_epoch, replace=False))
 
 
+class EpochPlans:
+    """Which batch is that of a step; the plan of an epoch is made when its first step comes."""
+
+    def __init__(self, make: Callable[[int], list[list[int]]]) -> None:
+        self._make = make
+        self._epoch, self._plan = 0, make(0)
+        self.per_epoch = len(self._plan)
+
+    def find(self, step: int) -> tuple[int, list[int]]:
+        """The step's epoch, and the rows of its batch."""
+        epoch, place = divmod(step, self.per_epoch)
+        if epoch != self._epoch:
+            self._epoch, self._plan = epoch, self._make(epoch)
+        return epoch, self._plan[place]
+
+
 @dataclass(frozen=True, slots=True)
 class Corpus:
     """Images with tokenised captions, their features in the cache.
@@ -138,7 +154,8 @@ def build_corpus(
     captions = [
         [text.encode(" ".join(words(caption, rules))) for caption in example.captions] for example in examples
     ]
-    digests = iter(_digests([some for some in examples if some.pictured], encoder, parts, cache, watch))
+    pictured = [some for some in examples if some.pictured]
+    digests = iter(look_at_all(pictured, encoder, parts=parts, cache=cache, watch=watch))
     return Corpus(
         examples,
         [next(digests) if example.pictured else b"" for example in examples],
@@ -151,9 +168,15 @@ def build_corpus(
     )
 
 
-def _digests(
-    examples: Sequence[Example], encoder: Encoder, parts: Sequence[str], cache: FeatureCache, watch: Watch
+def look_at_all(
+    examples: Sequence[Example],
+    encoder: Encoder,
+    *,
+    parts: Sequence[str],
+    cache: FeatureCache,
+    watch: Watch,
 ) -> list[bytes]:
+    """See to it that every picture's features are in the cache; the keys that they are found by."""
     digests = []
     paths = [example.path for example in examples]
     for done, (example, seen) in enumerate(

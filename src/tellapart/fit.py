@@ -37,6 +37,10 @@ class Fit:
         value: float = getattr(self, metric.replace("-", "_"))
         return value
 
+    def __str__(self) -> str:
+        cider = "" if self.cider_d is None else f", CIDEr-D {self.cider_d:.3f}"
+        return f"perplexity {self.perplexity:.2f}, next word right {self.accuracy:.1%}{cider}"
+
     def to_json(self) -> dict[str, float]:
         """As plain numbers; what was not measured is left out."""
         return {name: value for name, value in asdict(self).items() if value is not None}

@@ -63,7 +63,7 @@ def prepare(recipe: Recipe, *, watch: Watch) -> Ready:
         max_words=recipe.decoding.max_words,
     )
     count = len(train_examples)
-    train_set = replace(both.rows(0, count), pools=_pools(to_train))
+    train_set = replace(both.rows(0, count), pools=pools_of(to_train))
     return Ready(SavedCaptioner(captioner, settings), train_set, both.rows(count, len(both.examples)))
 
 
@@ -147,7 +147,8 @@ def _refuse_blind(recipe: Recipe, captioner: AnyCaptioner, sources: Sequence[Sou
         )
 
 
-def _pools(sources: Sequence[Source]) -> list[Pool]:
+def pools_of(sources: Sequence[Source]) -> list[Pool]:
+    """Which rows an epoch draws from, where the examples of all sources stand behind one another."""
     pools, first = [], 0
     for source in sources:
         last = first + len(source.examples)

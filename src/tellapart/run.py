@@ -4,7 +4,7 @@ recipe.toml        the resolved recipe
 environment.json   versions, machine and commit it ran on
 metrics.jsonl      one line a log entry, up to the newest checkpoint after a resume
 checkpoints/       step-00000123.pt; only the newest is kept
-captioner/         the best captioner by the validation metric
+captioner/         the best captioner by the validation metric; of a retriever's run, retriever/
 predictions/       captions of a split, one JSONL a split and beam
 evaluations/       what `tellapart evaluate` measured, one JSON a split and beam
 """
@@ -15,6 +15,7 @@ import json
 import os
 import platform
 import sys
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -47,6 +48,11 @@ class Run:
     def captioner(self) -> Path:
         """The best captioner so far."""
         return self.folder / "captioner"
+
+    @property
+    def retriever(self) -> Path:
+        """The best retriever so far."""
+        return self.folder / "retriever"
 
     def predictions(self, split: str, *, width: int) -> Path:
         """Captions of a split by a beam of that width."""
@@ -122,9 +128,9 @@ def resume_run(folder: Path, recipe: str) -> Run:
     run = Run(folder)
     if not run.recipe.exists():
         raise TellapartError(f"{folder}: there is no run to resume", hint="leave out --resume to start one")
-    before, now = run.recipe.read_text(encoding="utf-8").splitlines(), recipe.splitlines()
-    changed = [line for line in now if line not in before]
-    if before != now:
+    before = run.recipe.read_text(encoding="utf-8")
+    if tomllib.loads(before) != tomllib.loads(recipe):
+        changed = [line for line in recipe.splitlines() if line not in before.splitlines()]
         raise TellapartError(
             f"{folder}: the run was started with another recipe"
             + (f" (now: {changed[0]})" if changed else ""),

@@ -11,7 +11,7 @@ from tellapart.data.examples import Example
 from tellapart.data.readers import read_dataset
 from tellapart.data.shapes.dataset import VERSION, write_shapes
 from tellapart.errors import TellapartError
-from tellapart.recipe import DataConfig, SourceConfig
+from tellapart.recipe_sections import DataConfig, SourceConfig
 from tellapart.storage import cache_folder
 
 HELD_OUT = "held-out"  # pictures of an extra source that are kept for measuring

@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -21,31 +21,19 @@ import numpy as np
 import torch
 from torch import nn
 
-from tellapart.captioners.folder import save_captioner
-from tellapart.captioning import Wish, describe_corpus
+from tellapart.captioner_learner import CaptionerLearner
 from tellapart.checkpoint import Progress, load_checkpoint, save_checkpoint
-from tellapart.corpus import Corpus, Watch
+from tellapart.corpus import Watch
 from tellapart.errors import TellapartError
-from tellapart.fit import Fit, measure_fit
-from tellapart.objectives.parts import OBJECTIVES
-from tellapart.preparation import Ready, prepare
-from tellapart.recipe import OptimiserConfig, Recipe
+from tellapart.learner import Learner, Named, Validation
+from tellapart.preparation import prepare
+from tellapart.recipe import Recipe, RetrieverRecipe
+from tellapart.recipe_sections import OptimiserConfig
+from tellapart.retriever_learner import prepare_retriever
 from tellapart.run import Run, refuse_full, resume_run, start_run
-from tellapart.scoring import score
-from tellapart.types import AnyCaptioner, Batch, Context, Loss, Objective
+from tellapart.types import Context, Loss
 
-
-class Step(nn.Module):
-    """Captioner and objective as one module, so that whatever wraps training sees a single forward."""
-
-    def __init__(self, captioner: AnyCaptioner, objective: Objective) -> None:
-        super().__init__()
-        self.captioner = captioner
-        self.objective = objective
-
-    def forward(self, batch: Batch, context: Context) -> Loss:
-        """The loss of one batch."""
-        return self.objective(self.captioner, batch, context)
+AnyRecipe = Recipe | RetrieverRecipe
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,52 +45,58 @@ class Report:
     loss: float
     parts: Mapping[str, float]
     tokens_per_second: float
-    validation: Fit | None
+    validation: Validation | None
     is_best: bool
     interrupted: bool
     stopped_by: str = ""  # the setting that ended training with this step: epochs, patience or core_minutes
 
 
-def begin(recipe: Recipe, folder: Path, *, resume: bool, watch: Watch) -> tuple[Run, Ready]:
+def begin(recipe: AnyRecipe, folder: Path, *, resume: bool, watch: Watch) -> tuple[Run, Learner]:
     """Open a run and make all ready; a new run's folder is written only when all the data was read."""
     text = recipe.to_toml()
     if resume:
-        return resume_run(folder, text), prepare(recipe, watch=watch)
+        return resume_run(folder, text), prepare_learner(recipe, watch=watch)
     refuse_full(folder)
-    ready = prepare(recipe, watch=watch)
-    return start_run(folder, text), ready
+    learner = prepare_learner(recipe, watch=watch)
+    return start_run(folder, text), learner
 
 
-def train(recipe: Recipe, folder: Path, *, resume: bool = False) -> Run:
-    """Train a recipe to the end; the best captioner is in the run's folder."""
-    run, ready = begin(recipe, folder, resume=resume, watch=lambda done, total: None)
-    for report in train_steps(recipe, run, ready):
+def prepare_learner(recipe: AnyRecipe, *, watch: Watch) -> Learner:
+    """What the recipe trains, with its data."""
+    if isinstance(recipe, RetrieverRecipe):
+        return prepare_retriever(recipe, watch=watch)
+    return CaptionerLearner(recipe, prepare(recipe, watch=watch))
+
+
+def train(recipe: AnyRecipe, folder: Path, *, resume: bool = False) -> Run:
+    """Train a recipe to the end; the best captioner or retriever is in the run's folder."""
+    run, learner = begin(recipe, folder, resume=resume, watch=lambda done, total: None)
+    for report in train_steps(recipe, run, learner):
         if report.interrupted:
             raise KeyboardInterrupt
     return run
 
 
-def train_steps(recipe: Recipe, run: Run, ready: Ready) -> Generator[Report, None, None]:
+def train_steps(recipe: AnyRecipe, run: Run, learner: Learner) -> Generator[Report, None, None]:
     """Train until the epochs, the patience or the processor time are over, telling of each step."""
-    captioner = ready.saved.captioner
-    name, config = recipe.part("objective")
-    step = Step(captioner, OBJECTIVES.get(name).builder()(config))
-    optimiser = build_optimiser(recipe.optimiser, captioner)
-    progress = load_checkpoint(run, ready.saved, optimiser)
-    steps, every = count_steps(recipe, ready.train_set)
+    optimiser = build_optimiser(recipe.optimiser, learner.network)
+    progress = load_checkpoint(run, learner, optimiser)
+    steps = learner.steps_per_epoch * recipe.training.epochs
+    every = recipe.training.evaluate_every or learner.steps_per_epoch
     clock = CoreClock()
     with deterministic(), interruptible() as asked_to_stop:
-        for batch in batches_from(progress.step, steps, recipe, ready.train_set):
+        for number in range(progress.step, steps):
             if why_stop(recipe, progress, steps):  # of a run that was over when it was resumed
                 break
+            batch = learner.batch(number)
             started = time.perf_counter()
-            loss = take_step(step.train(), optimiser, batch, recipe, number=progress.step, steps=steps)
-            speed = int(batch.mask[:, :, 1:].sum()) / (time.perf_counter() - started)
+            loss = take_step(learner.step.train(), optimiser, batch, recipe, number=number, steps=steps)
+            speed = learner.tokens(batch) / (time.perf_counter() - started)
             progress.step += 1
             progress.core_seconds += clock.lap()
             validation, is_best = None, False
             if progress.step % every == 0 or why_stop(recipe, progress, steps):
-                validation, is_best = validate(recipe, run, ready, progress)
+                validation, is_best = validate(recipe, run, learner, progress)
                 progress.core_seconds += clock.lap()
             report = Report(
                 progress.step,
@@ -117,7 +111,7 @@ def train_steps(recipe: Recipe, run: Run, ready: Ready) -> Generator[Report, Non
             )
             log(run, report, every=recipe.training.log_every)
             if validation or report.interrupted:
-                save_checkpoint(run, progress, ready.saved, optimiser)
+                save_checkpoint(run, progress, learner, optimiser)
             yield report
             if report.interrupted:
                 return
@@ -135,7 +129,7 @@ class CoreClock:
         return self._before - before
 
 
-def why_stop(recipe: Recipe, progress: Progress, steps: int) -> str:
+def why_stop(recipe: AnyRecipe, progress: Progress, steps: int) -> str:
     """The setting that ends training here, if one does."""
     if progress.step >= steps:
         return "epochs"
@@ -145,55 +139,28 @@ def why_stop(recipe: Recipe, progress: Progress, steps: int) -> str:
     return "core_minutes" if 0 < limit <= progress.core_seconds else ""
 
 
-def validate(recipe: Recipe, run: Run, ready: Ready, progress: Progress) -> tuple[Fit, bool]:
-    """Measure the fit to the validation split; keep the captioner if it is the best so far."""
-    fit = measure_fit(ready.saved.captioner, ready.val_set, images_per_batch=recipe.training.images_per_batch)
-    if not math.isfinite(fit.perplexity):
+def validate(recipe: AnyRecipe, run: Run, learner: Learner, progress: Progress) -> tuple[Validation, bool]:
+    """Measure on the validation split; keep what was trained if it is the best so far."""
+    validation = learner.validate()
+    if not all(map(math.isfinite, validation.to_json().values())):
         raise TellapartError(
-            f"step {progress.step}: the loss on the validation split is {fit.loss}",
+            f"step {progress.step}: the loss on the validation split is {validation.value('loss')}",
             hint="lower optimiser.learning_rate; the run can be resumed from its last checkpoint",
         )
-    if recipe.training.stop_metric == "cider-d":
-        fit = replace(fit, cider_d=greedy_cider(ready))
-    is_best = progress.note(fit, recipe.training.stop_metric)
+    is_best = progress.note(validation, recipe.training.stop_metric)
     if is_best:
-        save_captioner(run.captioner, ready.saved, dtype=torch.float16)
-    return fit, is_best
-
-
-def greedy_cider(ready: Ready) -> float:
-    """CIDEr-D of the captioner's own captions of the validation split, each word the likeliest."""
-    captioner, examples = ready.saved.captioner, ready.val_set.examples
-    wish = Wish(width=1, max_words=ready.saved.settings.max_words)
-    captioner.eval()
-    found = describe_corpus(ready.saved, ready.val_set, wish, watch=lambda done, total: None)
-    captions = [candidates[0].caption for candidates in found]
-    scores = score(captions, [example.captions for example in examples], metrics=["cider"])
-    return scores["CIDEr-D"].corpus
-
-
-def count_steps(recipe: Recipe, corpus: Corpus) -> tuple[int, int]:
-    """Steps of the whole training, and between two validations."""
-    plan = corpus.plan(images_per_batch=recipe.training.images_per_batch, seed=recipe.seed, epoch=0)
-    return len(plan) * recipe.training.epochs, recipe.training.evaluate_every or len(plan)
-
-
-def batches_from(first: int, last: int, recipe: Recipe, corpus: Corpus) -> Iterator[Batch]:
-    """The batches of these steps; which they are depends on nothing but the seed and the step."""
-    plan: list[list[int]] = []
-    size, seed = recipe.training.images_per_batch, recipe.seed
-    per_epoch = len(corpus.plan(images_per_batch=size, seed=seed, epoch=0))
-    for number in range(first, last):
-        epoch, place = divmod(number, per_epoch)
-        if not plan or place == 0:
-            plan = corpus.plan(images_per_batch=size, seed=seed, epoch=epoch)
-        yield corpus.batch(
-            plan[place], captions_per_image=recipe.training.captions_per_image, seed=seed, epoch=epoch
-        )
+        learner.save(run)
+    return validation, is_best
 
 
 def take_step(
-    step: Step, optimiser: torch.optim.Optimizer, batch: Batch, recipe: Recipe, *, number: int, steps: int
+    step: nn.Module,
+    optimiser: torch.optim.Optimizer,
+    batch: Named,
+    recipe: AnyRecipe,
+    *,
+    number: int,
+    steps: int,
 ) -> Loss:
     """One update of the weights."""
     # Two streams, or what an objective draws would follow the pattern of the dropout.
@@ -205,7 +172,7 @@ def take_step(
     optimiser.zero_grad()
     loss.total.backward()  # type: ignore[no-untyped-call]
     limit = recipe.optimiser.clip_norm or math.inf
-    norm = nn.utils.clip_grad_norm_(step.captioner.parameters(), limit)
+    norm = nn.utils.clip_grad_norm_(step.parameters(), limit)
     if not (math.isfinite(loss.total.item()) and math.isfinite(norm.item())):
         raise TellapartError(
             f"step {number + 1}: the loss is {loss.total.item()} and its gradient's norm {norm.item()}; "
@@ -226,9 +193,9 @@ def learning_rate(config: OptimiserConfig, number: int, steps: int) -> float:
     return config.learning_rate * 0.5 * (1 + math.cos(math.pi * done))
 
 
-def build_optimiser(config: OptimiserConfig, captioner: AnyCaptioner) -> torch.optim.Optimizer:
+def build_optimiser(config: OptimiserConfig, network: nn.Module) -> torch.optim.Optimizer:
     """The optimiser a recipe names."""
-    weights = [parameter for parameter in captioner.parameters() if parameter.requires_grad]
+    weights = [parameter for parameter in network.parameters() if parameter.requires_grad]
     rate, decay = config.learning_rate, config.weight_decay
     if config.name == "sgd":
         return torch.optim.SGD(weights, lr=rate, weight_decay=decay, momentum=config.momentum)

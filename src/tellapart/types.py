@@ -158,6 +158,38 @@ class Captioner(nn.Module, ABC, Generic[S]):
         """Take one token a row; give the logits of the next and the state after it."""
 
 
+@runtime_checkable
+class MeetsLate(Protocol):
+    """A captioner that may read words without the image: they first meet in the layer below the softmax.
+
+    All that stands before a word then needs to be read once, whatever the number of images.
+    """
+
+    @property
+    def meets_late(self) -> bool:
+        """Whether this one does; if not, the rest has no meaning."""
+        ...
+
+    @property
+    def softmax(self) -> nn.Linear:
+        """The last layer: from where they have met to the logits."""
+        ...
+
+    def hear(
+        self, token: Int[Tensor, " r"], before: Float[Tensor, "r d"] | None
+    ) -> tuple[Float[Tensor, "r m"], Float[Tensor, "r d"]]:
+        """Take one token a row: what all words so far add where they meet the image, and the state."""
+        ...
+
+    def see(self, vision: Vision) -> Float[Tensor, "b m"]:
+        """What each image adds there."""
+        ...
+
+    def join(self, heard: Float[Tensor, "*p #b m"], seen: Float[Tensor, "b m"]) -> Float[Tensor, "*p b d"]:
+        """What the last layer reads of each of these words with each of these images."""
+        ...
+
+
 AnyCaptioner = Captioner[Any]  # whatever its state: those who call it only hand the state back
 Objective = Callable[[AnyCaptioner, Batch, Context], Loss]
 TokenLoss = Callable[

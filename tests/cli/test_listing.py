@@ -24,6 +24,8 @@ SOME = {
     Kind.captioners: {"mrnn"},
     Kind.objectives: {"mle", "mrnn-cost"},
     Kind.encoders: {"efficientnet-lite0", "efficientnet-lite1", "efficientnet-lite2", "patches", "timm"},
+    Kind.retrievers: {"dual"},
+    Kind.rankings: {"pairwise", "hardest", "info-nce"},
     Kind.metrics: {"bleu", "rouge", "cider", "meteor", "spice", "sets", "oracle", "retrieval", "clipscore"},
     Kind.recipes: {"mrnn-shapes", "mrnn-flickr8k"},
     Kind.formats: {"karpathy", "coco", "flickr", "jsonl", "csv", "folder"},

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import re
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +12,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from PIL import Image
+from tests.foreign.tiny_clip import CLIP_PIXELS, LONGEST, draw_pictures, open_upright, save_clip, transformers
 
 from tellapart.errors import TellapartError
-from tellapart.metrics.clipscore import PREFIX, build_clipscore, clip_pixels, load_clip
+from tellapart.metrics.clipscore import PREFIX, build_clipscore, load_clip
 from tellapart.metrics.embedding_score import (
     clip_scores,
     reference_clip_scores,
@@ -28,46 +26,8 @@ from tellapart.metrics.material import Material, unwatched
 from tellapart.metrics.parts import ClipScoreConfig
 from tellapart.metrics.score import Score
 
-transformers: Any = import_module("transformers")  # its own types are too partial to check against
-
-LONGEST = 40  # tokens: a letter each, since there are no merges
-START, END = "<|startoftext|>", "<|endoftext|>"
-PREPROCESSING: dict[str, Any] = {
-    "size": {"shortest_edge": 32}, "crop_size": {"height": 32, "width": 32}, "do_center_crop": True,
-    "image_mean": [0.48, 0.46, 0.41], "image_std": [0.27, 0.26, 0.28], "resample": 3,
-}  # fmt: skip
 CAPTIONS = ["a dog", "Two red buses", "ö 😀"]
 REFERENCES = [("a cat", "a dog"), ("buses",), ("x", "y", "z")]
-
-
-def save_clip(folder: Path, *, seed: int = 3, preprocessing: object = PREPROCESSING) -> Path:
-    """A tiny CLIP with random weights, as a user has one on disk: weights, tokenizer, preprocessing."""
-    alphabet = sorted(import_module("tokenizers").pre_tokenizers.ByteLevel.alphabet())
-    letters = [*alphabet, *(f"{letter}</w>" for letter in alphabet), START, END]
-    numbers = {token: number for number, token in enumerate(letters)}
-    torch.manual_seed(seed)
-    tower = {
-        "hidden_size": 16,
-        "intermediate_size": 32,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 2,
-        "initializer_range": 0.5,
-    }
-    text = tower | {
-        "vocab_size": len(letters),
-        "max_position_embeddings": LONGEST,
-        "bos_token_id": numbers[START],
-        "eos_token_id": numbers[END],
-        "pad_token_id": numbers[END],
-    }
-    vision = tower | {"image_size": 32, "patch_size": 8}
-    config = transformers.CLIPConfig(text_config=text, vision_config=vision, projection_dim=8)
-    transformers.CLIPModel(config).eval().save_pretrained(folder)
-    (folder / "vocab.json").write_text(json.dumps(numbers))
-    (folder / "merges.txt").write_text("#version: 0.2\n")
-    (folder / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "CLIPTokenizer"}))
-    (folder / "preprocessor_config.json").write_text(json.dumps(preprocessing))
-    return folder
 
 
 @pytest.fixture(scope="module")
@@ -77,18 +37,7 @@ def clip_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def pictures(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, ...]:
-    """A wide one, a high one, and one with a camera's turn in its EXIF."""
-    folder = tmp_path_factory.mktemp("pictures")
-    draw = np.random.default_rng(1)
-    found = []
-    for number, size in enumerate([(75, 40), (41, 90), (64, 48)]):
-        noise = Image.fromarray(draw.integers(0, 256, (5, 7, 3), dtype=np.uint8))
-        path = folder / f"{number}.png"
-        exif = Image.Exif()
-        exif[0x0112] = 6 if number == 2 else 1
-        noise.resize(size, Image.Resampling.BICUBIC).save(path, exif=exif)
-        found.append(path)
-    return tuple(found)
+    return draw_pictures(tmp_path_factory.mktemp("pictures"))
 
 
 def material(pictures: tuple[Path, ...], captions: list[str], references: Any = None) -> Material:
@@ -114,9 +63,7 @@ def see_directly(folder: Path, path: Path) -> Any:
     """The library's own image features, prepared by its own processor that needs only Pillow."""
     model = transformers.CLIPModel.from_pretrained(folder).eval()
     processor = transformers.CLIPImageProcessorPil.from_pretrained(folder)
-    with Image.open(path) as picture:
-        upright = picture.transpose(Image.Transpose.ROTATE_270) if path.stem == "2" else picture
-        pixels = processor(upright.convert("RGB"), return_tensors="pt")
+    pixels = processor(open_upright(path), return_tensors="pt")
     with torch.inference_mode():
         vector = model.get_image_features(**pixels).pooler_output[0].double().numpy()
     return vector / np.linalg.norm(vector)
@@ -199,30 +146,9 @@ def test_the_signature_names_what_the_number_depends_on(
     assert load_clip(str(same)).identity == load_clip(str(clip_folder)).identity
     other = save_clip(tmp_path / "tiny-clip", seed=1)
     assert load_clip(str(other)).identity != load_clip(str(clip_folder)).identity
-    squeezed = PREPROCESSING | {"size": {"height": 32, "width": 32}}
+    squeezed = CLIP_PIXELS | {"size": {"height": 32, "width": 32}}
     changed = save_clip(tmp_path / "again" / "tiny-clip", preprocessing=squeezed)
     assert load_clip(str(changed)).identity != load_clip(str(clip_folder)).identity
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [
-        PREPROCESSING,
-        PREPROCESSING | {"size": 32, "crop_size": 32},
-        PREPROCESSING | {"size": {"height": 20, "width": 30}, "do_center_crop": False, "resample": 2},
-        PREPROCESSING | {"crop_size": {"height": 45, "width": 31}},
-        PREPROCESSING | {"do_normalize": False, "rescale_factor": 1 / 127},
-        PREPROCESSING | {"do_rescale": False},
-    ],
-)
-@pytest.mark.parametrize("size", [(75, 40), (45, 64), (64, 45), (33, 33)])
-def test_pixels_are_those_of_the_library_s_processor(settings: dict[str, Any], size: tuple[int, int]) -> None:
-    noise = np.random.default_rng(0).integers(0, 256, (5, 7, 3), dtype=np.uint8)
-    picture = Image.fromarray(noise).resize(size, Image.Resampling.BICUBIC)
-    theirs = transformers.CLIPImageProcessorPil(**settings)(picture, return_tensors="np")["pixel_values"][0]
-    ours = clip_pixels(settings, "tiny").prepare(picture)
-    assert ours.dtype == np.float32
-    assert ours == pytest.approx(theirs, abs=2e-5 * float(np.abs(theirs).max()))
 
 
 def test_what_is_missing_is_told(clip_folder: Path, pictures: tuple[Path, ...], tmp_path: Path) -> None:
@@ -246,13 +172,6 @@ def test_another_kind_of_model_is_refused(tmp_path: Path) -> None:
     transformers.GPT2LMHeadModel(config).save_pretrained(tmp_path)
     with pytest.raises(TellapartError, match="a model of type gpt2, not CLIP"):
         load_clip(str(tmp_path))
-
-
-@pytest.mark.parametrize("key", ["size", "image_mean", "image_std"])
-def test_preprocessing_is_never_guessed(key: str, tmp_path: Path) -> None:
-    rest = {name: value for name, value in PREPROCESSING.items() if name != key}
-    with pytest.raises(TellapartError, match=f"does not say its {key}"):
-        load_clip(str(save_clip(tmp_path / "clip", preprocessing=rest)))
 
 
 def test_broken_weights_are_an_error_not_a_number(tmp_path: Path, pictures: tuple[Path, ...]) -> None:

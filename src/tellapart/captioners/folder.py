@@ -1,19 +1,17 @@
-"""A captioner on disk: config.json, model.safetensors, vocabulary.json, card.md where it ships. No pickle.
+"""A captioner on disk, in the files that `model_folder` names.
 
 A captioner whose checkpoint brings the tokenizer has no vocabulary.json: it reads its text from there again.
 """
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
-from pydantic import PositiveInt, ValidationError
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from numpy.typing import NDArray
+from pydantic import PositiveInt
 from torch import Tensor
 
 from tellapart.captioners.parts import CAPTIONERS
@@ -21,12 +19,20 @@ from tellapart.data.text import TextRules
 from tellapart.data.vocabulary import Vocabulary
 from tellapart.data.word_text import WordText
 from tellapart.errors import TellapartError
+from tellapart.model_folder import (
+    CONFIG,
+    WORDS,
+    not_its_weights,
+    not_settings,
+    read_model_settings,
+    read_weights,
+    save_model,
+)
 from tellapart.registry import Config
-from tellapart.storage import new_folder, write_text
 from tellapart.types import AnyCaptioner, Text
 from tellapart.vision.traits import EncoderTraits
 
-CONFIG, WEIGHTS, WORDS, CARD = "config.json", "model.safetensors", "vocabulary.json", "card.md"
+WHAT = "captioner"
 FORMAT = 2  # raised when a folder written now could no longer be read by older code
 
 
@@ -40,6 +46,7 @@ class CaptionerSettings(Config):
     width: PositiveInt  # of the beam it is meant to be used with
     max_words: PositiveInt
     fingerprint: str  # of its text: weights and words of two captioners never mix
+    taught_by: tuple[str, ...] = ()  # identities of the retrievers that it was trained to please
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,24 +88,22 @@ def describe_captioner(
 
 def save_captioner(folder: Path, saved: SavedCaptioner, *, dtype: torch.dtype, card: str = "") -> None:
     """Write the whole folder or nothing."""
-    weights = {name: _kept(tensor, dtype) for name, tensor in saved.captioner.state_dict().items()}
-    if not all(tensor.isfinite().all() for tensor in weights.values()):
-        raise _not_numbers("the captioner")
-    with new_folder(folder) as temporary:
-        write_text(temporary / CONFIG, saved.settings.model_dump_json(indent=2) + "\n")
-        if isinstance(saved.captioner.text, WordText):
-            words = saved.captioner.text.vocabulary.to_json()
-            write_text(temporary / WORDS, json.dumps(words, ensure_ascii=False) + "\n")
-        save_file(weights, temporary / WEIGHTS)
-        # safetensors closes its file to other users; who may read the settings may read the weights.
-        (temporary / WEIGHTS).chmod((temporary / CONFIG).stat().st_mode)
-        if card:
-            write_text(temporary / CARD, card)
+    text = saved.captioner.text
+    save_model(
+        folder,
+        saved.settings,
+        {name: _kept(tensor, dtype) for name, tensor in saved.captioner.state_dict().items()},
+        what=WHAT,
+        words=text.vocabulary.to_json() if isinstance(text, WordText) else None,
+        card=card,
+    )
 
 
-def _kept(tensor: Tensor, dtype: torch.dtype) -> Tensor:
-    """A tensor as it is written: whole numbers stay what they are; a copy, for two names may share one."""
-    return tensor.detach().to(dtype if tensor.is_floating_point() else tensor.dtype).contiguous().clone()
+def _kept(tensor: Tensor, dtype: torch.dtype) -> NDArray[Any]:
+    """A tensor as it is written: whole numbers stay what they are."""
+    kept = tensor.detach().to(dtype if tensor.is_floating_point() else tensor.dtype)
+    array: NDArray[Any] = kept.contiguous().numpy()
+    return array
 
 
 def load_captioner(folder: Path) -> SavedCaptioner:
@@ -109,7 +114,7 @@ def load_captioner(folder: Path) -> SavedCaptioner:
         _check_text(text, settings, folder / WORDS)
     captioner = _untrained(settings, text, folder / CONFIG)
     _check_text(captioner.text, settings, folder / CONFIG)
-    _load_weights(captioner, folder / WEIGHTS)
+    _load_weights(captioner, folder)
     return SavedCaptioner(captioner.eval(), settings)
 
 
@@ -125,29 +130,7 @@ def _check_text(text: Text, settings: CaptionerSettings, path: Path) -> None:
 
 def read_settings(folder: Path) -> CaptionerSettings:
     """The settings alone: light."""
-    if not folder.is_dir():
-        raise TellapartError(
-            f"{folder}: no captioner folder here", hint="name a folder that holds a config.json"
-        )
-    path = folder / CONFIG
-    try:
-        text = _text(path)
-        content = json.loads(text)
-        # The format comes first: settings of another one may have other keys.
-        if isinstance(content, dict) and (written := content.get("format", FORMAT)) != FORMAT:
-            if type(written) is not int:
-                raise _not_settings(path)
-            raise TellapartError(
-                f"{path}: written in format {written}, this version reads {FORMAT}",
-                hint="upgrade tellapart" if written > FORMAT else "train it again",
-            )
-        return CaptionerSettings.model_validate_json(text)
-    except (json.JSONDecodeError, ValidationError) as error:
-        raise _not_settings(path) from error
-
-
-def _not_settings(path: Path) -> TellapartError:
-    return TellapartError(f"{path}: not the settings of a captioner", hint="copy the whole folder again")
+    return read_model_settings(folder, CaptionerSettings, version=FORMAT, what=WHAT)
 
 
 def _untrained(settings: CaptionerSettings, text: WordText | None, path: Path) -> AnyCaptioner:
@@ -157,41 +140,14 @@ def _untrained(settings: CaptionerSettings, text: WordText | None, path: Path) -
         config = CAPTIONERS.get(name).config.model_validate(part)
         return build_captioner(name, config, text=text, traits=settings.encoder)
     except (KeyError, ValueError) as error:  # a key that is missing, or a value that does not fit
-        raise _not_settings(path) from error
+        raise not_settings(path, WHAT) from error
     except TellapartError as error:
         raise TellapartError(f"{path}: {error.problem}", hint=error.hint) from error
 
 
-def _text(path: Path) -> str:
+def _load_weights(captioner: AnyCaptioner, folder: Path) -> None:
+    weights = {name: torch.from_numpy(values) for name, values in read_weights(folder).items()}
     try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise TellapartError(
-            f"{path}: missing or unreadable",
-            hint="the captioner folder is incomplete: copy or train it again",
-        ) from error
-
-
-def _load_weights(captioner: AnyCaptioner, path: Path) -> None:
-    try:
-        weights = {name: _kept(tensor, torch.float32) for name, tensor in load_file(path).items()}
         captioner.load_state_dict(weights)
-        if not all(tensor.isfinite().all() for tensor in weights.values()):
-            raise _not_numbers(str(path))
-    except (OSError, SafetensorError) as error:
-        raise TellapartError(
-            f"{path}: missing, unreadable, half-written or damaged",
-            hint="copy the whole folder again, or train it again",
-        ) from error
     except RuntimeError as error:
-        raise TellapartError(
-            f"{path}: these weights are not of this captioner",
-            hint="config.json and weights must come together",
-        ) from error
-
-
-def _not_numbers(what: str) -> TellapartError:
-    return TellapartError(
-        f"{what}: some weights are not finite numbers",
-        hint="train again with a lower optimiser.learning_rate",
-    )
+        raise not_its_weights(folder, WHAT) from error

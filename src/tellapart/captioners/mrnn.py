@@ -14,7 +14,7 @@ What stands in brackets is what a variant adds, takes from elsewhere or leaves o
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, cast
 
 import torch
 from jaxtyping import Float, Int
@@ -171,7 +171,45 @@ class MRNN(Captioner[MRNNState]):
         image: Float[Tensor, "... m"],
     ) -> Float[Tensor, "... m"]:
         """m(t), Eq. 3: word, recurrent layer and image in one space, added."""
-        return scaled_tanh(self.from_word(word) + self.from_recurrent(self.dropout(recurrent)) + image)
+        return scaled_tanh(self.from_words(word, recurrent) + image)
+
+    def from_words(
+        self, word: Float[Tensor, "... e"], recurrent: Float[Tensor, "... d"]
+    ) -> Float[Tensor, "... m"]:
+        """V_w · w(t) + V_r · r(t): what the words add to the multimodal layer."""
+        added: Tensor = self.from_word(word) + self.from_recurrent(self.dropout(recurrent))
+        return added
+
+    @property
+    def meets_late(self) -> bool:
+        """Whether the image enters nowhere below the multimodal layer."""
+        return self.wiring.image_to_embedding == "cut"
+
+    @property
+    def softmax(self) -> nn.Linear:
+        """U_M; of transposed weights, U_D'."""
+        last = self.output[-1] if isinstance(self.output, nn.Sequential) else self.output
+        return cast("nn.Linear", last)
+
+    def hear(
+        self, token: Int[Tensor, " r"], before: Float[Tensor, "r d"] | None
+    ) -> tuple[Float[Tensor, "r m"], Float[Tensor, "r d"]]:
+        """One word a row without an image: what it adds to the multimodal layer, and r(t)."""
+        nothing = self.recurrence.weight.new_zeros(len(token), self.recurrence.in_features)
+        heard, word = self.embed(token, nothing)
+        recurrent = self.recur(nothing if before is None else before, word)
+        return self.from_words(heard, recurrent), recurrent
+
+    def see(self, vision: Vision) -> Float[Tensor, "b m"]:
+        """V_I · I."""
+        return self.look(vision)[0]
+
+    def join(self, heard: Float[Tensor, "*p #b m"], seen: Float[Tensor, "b m"]) -> Float[Tensor, "*p b d"]:
+        """m(t); of transposed weights, g2(U_I · m(t))."""
+        multimodal = self.dropout(scaled_tanh(heard + seen))
+        below = self.output[:-1] if isinstance(self.output, nn.Sequential) else nn.Identity()
+        read: Tensor = below(multimodal)
+        return read
 
     def refined(self, vision: Vision) -> Float[Tensor, "b m"]:
         """g2(V_I · I), section 8.1: the image as this captioner has learnt to see it."""

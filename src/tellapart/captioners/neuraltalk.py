@@ -31,8 +31,8 @@ class NeuralTalk(Captioner[NeuralTalkState]):
     """The picture is the LSTM's first input, the start sign its second (Vinyals et al. 2015, Eq. 10-12).
 
     ReLU behind the picture's layer and dropout before the last one are those of the code of NeuralTalk2. The
-    picture's feature is first scaled to mean 0 and variance 1: as our encoders give it, it would be a tenth as
-    loud as a word, and VGG's, which the code was written for, was louder than one.
+    picture's feature is first scaled to mean 0 and variance 1: as our encoders give it, it would be a tenth
+    as loud as a word, and VGG's, which that code was written for, was louder than one.
     """
 
     needs = frozenset({"pooled"})

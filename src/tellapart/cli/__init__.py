@@ -18,10 +18,14 @@ from tellapart.cli import (
     data,
     demo,
     ensemble,
+    entropy,
     evaluate,
     listing,
     recipe,
+    retrieve,
     score,
+    search,
+    self_retrieve,
     train,
 )
 from tellapart.cli.console import complain
@@ -42,6 +46,10 @@ app.command(name="ensemble")(ensemble.ensemble)
 app.command(name="score")(score.score)
 app.command(name="compare")(compare.compare)
 app.command(name="correlate")(correlate.correlate)
+app.command(name="retrieve")(retrieve.retrieve)
+app.command(name="search")(search.search)
+app.command(name="self-retrieve")(self_retrieve.self_retrieve)
+app.command(name="entropy")(entropy.entropy)
 app.command(name="list")(listing.list_parts)
 app.add_typer(data.app, name="data")
 app.add_typer(recipe.app, name="recipe")

@@ -20,6 +20,7 @@ from tellapart.metrics.parts import METRICS
 from tellapart.objectives.parts import OBJECTIVES
 from tellapart.recipe import built_in_recipes
 from tellapart.registry import Registry
+from tellapart.retrievers.settings import RANKINGS, RETRIEVERS
 from tellapart.vision.parts import ENCODERS
 
 
@@ -29,6 +30,8 @@ class Kind(StrEnum):
     captioners = "captioners"
     objectives = "objectives"
     encoders = "encoders"
+    retrievers = "retrievers"
+    rankings = "rankings"
     metrics = "metrics"
     recipes = "recipes"
     formats = "formats"
@@ -39,6 +42,8 @@ REGISTRIES: dict[Kind, Registry[Any]] = {
     Kind.captioners: CAPTIONERS,
     Kind.objectives: OBJECTIVES,
     Kind.encoders: ENCODERS,
+    Kind.retrievers: RETRIEVERS,
+    Kind.rankings: RANKINGS,
     Kind.metrics: METRICS,
 }
 

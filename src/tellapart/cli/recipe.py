@@ -11,7 +11,7 @@ import typer
 
 from tellapart.cli.console import say, tell
 from tellapart.errors import TellapartError
-from tellapart.recipe import find_recipe, load_recipe, schema
+from tellapart.recipe import Recipe, RetrieverRecipe, find_recipe, load_experiment, schema
 from tellapart.storage import write_text
 
 app = typer.Typer(help="Make, show and describe recipes.", no_args_is_help=True)
@@ -51,17 +51,20 @@ def show(
 
     Example: tellapart recipe show mrnn-shapes --set training.epochs=3
     """
-    recipe = load_recipe(name, changes=changes or ())
+    recipe = load_experiment(name, changes=changes or ())
     say(recipe.model_dump()) if json else tell(recipe.to_toml().rstrip())
 
 
 @app.command(name="schema")
-def show_schema(json: Json = False) -> None:
+def show_schema(
+    retriever: Annotated[bool, typer.Option("--retriever", help="Of a retriever's recipe.")] = False,
+    json: Json = False,
+) -> None:
     """Print every key of a recipe with its type, default and meaning.
 
     Example: tellapart recipe schema --json
     """
-    whole = schema()
+    whole = schema(RetrieverRecipe if retriever else Recipe)
     if json:
         say(whole)
         return

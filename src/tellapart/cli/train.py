@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from tellapart.training import Report
 
 
+_TRY = {"captioner": "caption photo.jpg --captioner", "retriever": "search 'a dog' photos/ --retriever"}
+
+
 def train(
     recipe: Annotated[
         str,
@@ -30,65 +33,63 @@ def train(
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in that folder.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Validations and the result as JSON lines.")] = False,
 ) -> None:
-    """Train a captioner.
+    """Train a captioner or a retriever.
 
     Example: tellapart train mrnn-shapes --set training.epochs=3
     """
-    from tellapart.recipe import load_recipe
+    from tellapart.recipe import load_experiment
     from tellapart.run import Run
 
     given = Path(recipe)
     source = Run(given).recipe if given.is_dir() else recipe  # a run folder stands for its own recipe
-    checked = load_recipe(str(source), changes=changes or ())  # before torch is imported
+    checked = load_experiment(str(source), changes=changes or ())  # before torch is imported
     folder = out or (given if given.is_dir() else Path("runs") / given.stem)
 
     from tellapart.training import begin, train_steps
 
     with counting("looking at pictures") as watch:
-        run, ready = begin(checked, folder, resume=resume, watch=watch)
-    stderr.print(
-        f"{len(ready.train_set.examples)} images to train on, {len(ready.val_set.examples)} to validate on, "
-        f"{len(ready.saved.captioner.text)} words"
-    )
+        run, learner = begin(checked, folder, resume=resume, watch=watch)
+    stderr.print(learner.summary())
     last: Report | None = None
     columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"), TimeRemainingColumn())
     with progress_bar(*columns) as bar:
         task = bar.add_task("", total=None)
-        for last in train_steps(checked, run, ready):
+        for last in train_steps(checked, run, learner):
             line = f"loss {last.loss:.3f}  {last.tokens_per_second:,.0f} tokens/s"
             bar.update(task, completed=last.step, total=last.steps, description=line)
             if last.validation:
                 bar.stop()  # its line must be free, as stdout may be the same screen
                 _tell_validation(last, as_json=json)
                 bar.start()
-    _tell_end(last, folder, as_json=json)
+    _tell_end(last, folder, kind=learner.kind, as_json=json)
 
 
 def _tell_validation(report: Report, *, as_json: bool) -> None:
-    fit = report.validation
-    if fit is None:
+    found = report.validation
+    if found is None:
         return
     if as_json:
         say(
-            {"step": report.step, "loss": report.loss, "validation": fit.to_json(), "is_best": report.is_best}
+            {
+                "step": report.step,
+                "loss": report.loss,
+                "validation": found.to_json(),
+                "is_best": report.is_best,
+            }
         )
     else:
         star = " *" if report.is_best else ""
-        cider = "" if fit.cider_d is None else f", CIDEr-D {fit.cider_d:.3f}"
-        tell(
-            f"step {report.step}: loss {report.loss:.3f}; validation: perplexity {fit.perplexity:.2f}, "
-            f"next word right {fit.accuracy:.1%}{cider}{star}"
-        )
+        tell(f"step {report.step}: loss {report.loss:.3f}; validation: {found}{star}")
 
 
-def _tell_end(last: Report | None, folder: Path, *, as_json: bool) -> None:
+def _tell_end(last: Report | None, folder: Path, *, kind: str, as_json: bool) -> None:
     if last is not None and last.interrupted:
         stderr.print(f"stopped at step {last.step} and saved; go on with the same command and --resume")
         raise typer.Exit(130)
     stopped_by = last.stopped_by if last is not None else ""
     if as_json:
-        say({"run": str(folder), "captioner": str(folder / "captioner"), "stopped_by": stopped_by})
+        say({"run": str(folder), kind: str(folder / kind), "stopped_by": stopped_by})
     else:
         if stopped_by:
             tell(f"ended by training.{stopped_by}")
-        tell(f"the best captioner is in {folder}; try: tellapart caption photo.jpg --captioner {folder}")
+        tell(f"the best {kind} is in {folder}; try: tellapart {_TRY[kind]} {folder}")

@@ -34,6 +34,7 @@ class Material:
     pictures: tuple[Path, ...] | None = None
     similarity: Floats | None = None  # (captions, pictures) of a retriever, the greater the closer
     features: Floats | None = None  # (pictures, d): what crowding is told from
+    retriever: str = ""  # whose scores the similarity is, as signatures are to call it
     watch: Watch = field(default=unwatched, compare=False)
 
     def __len__(self) -> int:

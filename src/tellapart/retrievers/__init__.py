@@ -1,0 +1,1 @@
+"""Retrievers: how close a sentence is to a picture."""

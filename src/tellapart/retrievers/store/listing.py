@@ -1,0 +1,41 @@
+"""The pictures of a folder as a look at it has shown them, in arrays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Int64
+
+from tellapart.errors import TellapartError
+from tellapart.retrievers.store.look import Look, look
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The pictures of a folder and of those inside it, in the order in which `find_pictures` gives them."""
+
+    folder: Path
+    names: list[str]  # paths inside the folder
+    sizes: Int64[np.ndarray, " n"]
+    changed: Int64[np.ndarray, " n"]  # time of the last change, in nanoseconds
+    texts: list[str]  # the .txt files there: each may hold captions of the picture of its name
+    problems: list[TellapartError]  # what cannot be looked at
+    when: int  # the time at which the look began, in nanoseconds
+
+
+def list_pictures(folder: Path) -> Listing:
+    """Look through a folder; one that is none, or holds no picture, is an error."""
+    return listing_of(folder, look(folder))
+
+
+def listing_of(folder: Path, seen: Look) -> Listing:
+    """What was seen in a folder."""
+    sizes, changed = np.array(seen.sizes, np.int64), np.array(seen.changed, np.int64)
+    return Listing(folder, seen.names, sizes, changed, seen.texts, seen.problems, seen.when)
+
+
+def without_ending(name: str) -> str:
+    """What a picture and the .txt file beside it have in common."""
+    return name[: name.rfind(".")]

@@ -1,0 +1,100 @@
+"""What is remembered of a folder's pictures beside their vectors: names, sizes, times, and bad files."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+
+import numpy as np
+from jaxtyping import Int64
+
+from tellapart.errors import TellapartError
+from tellapart.retrievers.store.listing import Listing
+from tellapart.retrievers.store.vectors import Kept
+
+SECOND = 1_000_000_000  # nanoseconds
+UNSURE = 2 * SECOND  # what changed so shortly before it was looked at may have changed again at the same time
+FAILURE_LASTS = 24 * 3600 * SECOND  # a file may also fail because the machine was short of something
+UNKNOWN = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A file that could be read but is no good picture, and what was said about it."""
+
+    size: int
+    changed: int
+    when: int
+    problem: str
+    hint: str
+
+    def error(self) -> TellapartError:
+        """The same as an exception."""
+        return TellapartError(self.problem, hint=self.hint)
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """The pictures of a folder as they were when their vectors were kept."""
+
+    names: list[str]
+    sizes: Int64[np.ndarray, " n"]
+    changed: Int64[np.ndarray, " n"]
+    failures: Mapping[str, Failure]
+
+    def places(self, listing: Listing) -> Int64[np.ndarray, " m"]:
+        """For each picture there is now, its number here; UNKNOWN where it is new or has changed."""
+        if self.names == listing.names:
+            places = np.arange(len(self.names))
+        else:
+            numbers = {name: number for number, name in enumerate(self.names)}
+            places = np.array([numbers.get(name, UNKNOWN) for name in listing.names], np.int64)
+        if not self.names:
+            return places
+        same = (self.sizes[places] == listing.sizes) & (self.changed[places] == listing.changed)
+        return np.where(same, places, UNKNOWN)
+
+    def failing(self, listing: Listing) -> dict[int, Failure]:
+        """The pictures there are now, by their place, that were no good and have not changed since."""
+        if not self.failures:
+            return {}
+        found = {}
+        for place, name in enumerate(listing.names):
+            failure = self.failures.get(name)
+            if failure is None or listing.when - failure.when > FAILURE_LASTS:
+                continue
+            if (failure.size, failure.changed) == (listing.sizes[place], listing.changed[place]):
+                found[place] = failure
+        return found
+
+    def beside(self) -> dict[str, np.ndarray]:
+        """As the arrays that a store keeps."""
+        failures = {name: asdict(failure) for name, failure in self.failures.items()}
+        return {
+            "names": np.frombuffer(os.fsencode("\0".join(self.names)), np.uint8),
+            "sizes": self.sizes,
+            "changed": self.changed,
+            "failures": np.frombuffer(json.dumps(failures).encode("ascii"), np.uint8),
+        }
+
+
+def recall(kept: Kept) -> Memory:
+    """What a store remembers."""
+    if not kept.beside:
+        return Memory([], np.empty(0, np.int64), np.empty(0, np.int64), {})
+    names, sizes, changed, failures = (
+        kept.beside[name] for name in ("names", "sizes", "changed", "failures")
+    )
+    return Memory(
+        os.fsdecode(names.tobytes()).split("\0") if len(sizes) else [],
+        sizes,
+        changed,
+        {name: Failure(**fields) for name, fields in json.loads(failures.tobytes()).items()},
+    )
+
+
+def sure_times(listing: Listing) -> Int64[np.ndarray, " n"]:
+    """The times of change to remember: none where the file was changed only just before."""
+    return np.where(np.abs(listing.when - listing.changed) <= UNSURE, UNKNOWN, listing.changed)
