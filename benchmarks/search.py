@@ -32,7 +32,6 @@ import numpy as np
 
 from tellapart.retrievers.loading import load_retriever
 from tellapart.retrievers.retriever import Placed, Retriever, Watch, unwatched
-from tellapart.retrievers.store.listing import list_pictures
 from tellapart.retrievers.store.memory import SECOND, UNSURE
 from tellapart.retrievers.store.pictures import gather_pictures
 from tellapart.retrievers.store.vectors import store_of
@@ -112,7 +111,7 @@ def fill(folder: Path, count: int, *, nested: bool) -> None:
 
 def measure(folder: Path, retriever: Retriever, rounds: int) -> None:
     """All that is printed about one folder."""
-    pictures = gather_pictures(list_pictures(folder), Random(retriever))
+    pictures = gather_pictures(folder, Random(retriever))
     kept = store_of("pictures", folder, retriever)
     vectors = str(next(kept.folder.glob("vectors-*")))
     commands = {

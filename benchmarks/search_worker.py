@@ -49,7 +49,7 @@ def main() -> None:
     clock.note("loading the retriever")
     vector = retriever.embed_texts([query])
     clock.note("placing the sentence")
-    pictures = gather_pictures(listing, retriever)
+    pictures = gather_pictures(Path(folder), retriever, look=lambda: listing)
     clock.note("reading and checking the store")
     nearest(vector, pictures.pool, 10)
     clock.note("finding the nearest")

@@ -17,6 +17,7 @@ from tests.retrievers.tiny_dual import write_tiny_dual
 
 import tellapart.searching
 from tellapart.errors import TellapartError
+from tellapart.retrievers.store.vectors import store_of
 from tellapart.searching import CaptionHit, Found, Query, read_query, search
 
 COLOURS = ("black", "blue", "green", "red", "white", "yellow")
@@ -106,6 +107,13 @@ def test_a_picture_of_the_folder_finds_itself_and_is_not_looked_at_again(photos:
     assert (hit.name, round(hit.score, 6), hit.same_as) == ("red.png", 1, photos / "red.png")
     assert found.mark(hit) == "same picture as the query"
     assert retriever.placed == []
+
+
+def test_a_damaged_vector_of_the_query_is_not_taken_for_it(photos: Path) -> None:
+    ask("red", photos)
+    file = next(store_of("pictures", photos, SimpleRetriever()).folder.glob("vectors-*"))
+    file.write_bytes(bytes(len(file.read_bytes())))
+    assert round(ask(photos / "red.png", photos, 1).hits[0].score, 6) == 1
 
 
 def test_captions_of_a_file_take_the_place_of_those_beside(photos: Path, tmp_path: Path) -> None:
@@ -300,6 +308,7 @@ def test_names_that_are_no_text_can_be_found(tmp_path: Path) -> None:
 
 WARM = """
 import sys
+from tellapart.retrievers.store.vectors import store_of
 from tellapart.searching import search
 found = search("a red field", sys.argv[1], 1, retriever=sys.argv[2])
 heavy = {"torch", "onnxruntime", "transformers", "onnx", "scipy", "faiss", "jinja2"}

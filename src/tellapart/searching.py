@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -159,9 +159,9 @@ def search(
         index: "exact", "faiss" or "auto".
     """
     asked = read_query(query)
-    listing = list_pictures(Path(folder))
+    seen = list_pictures(Path(folder))  # before anything takes long: there may be no such folder
     wish = Wish(k, index, Path(captions) if captions is not None else None)
-    found = find(asked, listing, named_retriever(retriever), wish)
+    found = find(asked, Path(folder), named_retriever(retriever), wish, look=lambda: seen)
     if not found.count:
         raise nothing_to_search(found)
     return found
@@ -204,25 +204,40 @@ def read_query(query: str | os.PathLike[str]) -> Query:
 
 
 def find(
-    query: Query, listing: Listing, retriever: Retriever, wish: Wish, *, watch: Watch = unwatched
+    query: Query,
+    folder: Path,
+    retriever: Retriever,
+    wish: Wish,
+    *,
+    look: Callable[[], Listing],
+    watch: Watch = unwatched,
 ) -> Found:
-    """Answer a query about a folder; `watch` is told of the pictures and captions to be placed first."""
+    """Answer a query about a folder.
+
+    Args:
+        query: what is looked for.
+        folder: where.
+        retriever: by whom.
+        wish: how many, and how.
+        look: gives the folder as it is now; asked for only when all is ready that does not need it.
+        watch: is told of the pictures and captions to be placed first.
+    """
     if wish.count < 1:
         raise TellapartError(f"{wish.count} pictures were asked for", hint="ask for 1 or more")
-    given = read_caption_file(wish.captions, listing) if wish.captions else None
     asked = _Asked.of(query, retriever)
-    pictures = gather_pictures(listing, retriever, watch=watch)
+    given = read_caption_file(wish.captions, look()) if wish.captions else None
+    pictures = gather_pictures(folder, retriever, look=look, watch=watch)
     notes = [*asked.notes, *pictures.notes]
     if wish.count > len(pictures.names) > 0:
-        notes.append(f"{listing.folder} has {len(pictures.names)} pictures to search: all are shown")
+        notes.append(f"{folder} has {len(pictures.names)} pictures to search: all are shown")
     vector = asked.vector(pictures, retriever)
     best = nearest(vector[None], pictures.pool, wish.count, kind=wish.index)
     names = [pictures.names[place] for place in best.places[0].tolist()]
-    captions = given or read_sidecars(listing, pictures.names if query.image else names)
+    captions = given or read_sidecars(pictures.listing, pictures.names if query.image else names)
     lines, note = _nearest_captions(vector, captions, retriever, wish, watch) if query.image else ((), "")
     return Found(
         query,
-        listing.folder,
+        folder,
         retriever.name,
         len(pictures.names),
         _hits(asked, vector, best, pictures, captions),
@@ -328,7 +343,7 @@ def _marks(
     same: list[Path | None] = []
     like: list[Path | None] = []
     for number, (row, path) in enumerate(zip(rows, named, strict=True)):
-        same.append(first.get(row) if row is not None else None)
+        same.append(first.get(row))
         first.setdefault(row, path)
         is_near = same[-1] is None and number < len(near) and bool(near[number].any())
         like.append(named[int(near[number].argmax())] if is_near else None)

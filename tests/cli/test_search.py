@@ -116,6 +116,17 @@ def test_bad_pictures_cost_a_line_each_and_the_others_are_searched(search: Tella
         ]
 
 
+def test_not_all_of_very_many_bad_pictures_are_named(search: Tellapart, photos: Path) -> None:
+    for number in range(103):
+        (photos / f"bad {number}.heic").touch()
+    outcome = search("a red circle", photos, "-k", "1", "--json")
+    assert outcome.code == 0
+    lines = outcome.err.splitlines()
+    assert len(lines) == 101
+    assert lines[-1] == "note: left out: 3 more, which --json names"
+    assert len(json.loads(outcome.out)["problems"]) == 103
+
+
 def test_a_folder_of_bad_pictures_fails(search: Tellapart, tmp_path: Path) -> None:
     (tmp_path / "bad.png").write_text("words")
     outcome = search("a red circle", tmp_path, "--page", tmp_path / "page.html", "--json")
@@ -144,7 +155,7 @@ def test_words_that_are_not_known_are_named(search: Tellapart, photos: Path) -> 
         ((" ", "."), "the query is empty"),
         (("red", "no such folder"), "no such folder does not exist"),
         (("red", "pyproject.toml"), "is not a folder"),
-        (("gone.jpg", "tests/cli"), "tests/cli has no pictures in it"),
+        (("red", "tests/cli"), "tests/cli has no pictures in it"),
         (("red", "tests/cli", "--page", "photo.jpg"), "--page photo.jpg: not the name of a page"),
     ],
 )

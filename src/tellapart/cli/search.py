@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tellapart.searching import Found
 
 PAGE_SUFFIXES = (".html", ".htm")
+MOST_PROBLEMS = 100  # lines about files that cannot be searched: a telephone's folder may be full of them
 
 
 class IndexKind(StrEnum):
@@ -55,17 +56,20 @@ def search(
         raise TellapartError(f"--page {page}: not the name of a page", hint="let it end in .html")
     from tellapart.retrievers.store.look import looking_ahead
 
-    with looking_ahead(folder) as look, waiting("loading the retriever"):
-        from tellapart.retrievers.store.listing import listing_of
-        from tellapart.searching import Wish, find, named_retriever, nothing_to_search, read_query
+    with looking_ahead(folder) as look:
+        with waiting("loading the retriever"):
+            from tellapart.retrievers.store.listing import listing_of
+            from tellapart.searching import Wish, find, named_retriever, nothing_to_search, read_query
 
-        asked = read_query(query)
-        loaded = named_retriever(retriever)
-        listing = listing_of(folder, look())
-    with counting("looking at what is new") as watch:
-        found = find(asked, listing, loaded, Wish(count, index.value, captions), watch=watch)
-    for error in found.problems:
+            asked = read_query(query)
+            loaded = named_retriever(retriever)
+        wish = Wish(count, index.value, captions)
+        with counting("looking at what is new") as watch:
+            found = find(asked, folder, loaded, wish, look=lambda: listing_of(folder, look()), watch=watch)
+    for error in found.problems[:MOST_PROBLEMS]:
         remark(f"left out: {error.problem}")
+    if (more := len(found.problems) - MOST_PROBLEMS) > 0:
+        remark(f"left out: {more:,} more, which --json names")
     for note in found.notes:
         remark(note)
     if not found.count:

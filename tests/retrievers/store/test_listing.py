@@ -46,7 +46,7 @@ def test_it_finds_what_the_reader_of_pictures_finds(
             list_pictures(folder)
         assert (caught.value.problem, caught.value.hint) == (expected[0].problem, expected[0].hint)
         return
-    listing = list_pictures(folder)
+    listing = list_pictures(folder).in_order()
     assert [folder / name for name in listing.names] == expected
     about = [(folder / name).stat() for name in listing.names]
     assert listing.sizes.tolist() == [each.st_size for each in about]
@@ -71,7 +71,7 @@ def test_links_pipes_and_folders_that_are_named_like_pictures(tmp_path: Path) ->
     (folder / ".hidden nowhere.png").symlink_to("gone.png")
     os.mkfifo(folder / "pipe.png")
 
-    listing = list_pictures(folder)
+    listing = list_pictures(folder).in_order()
 
     assert listing.names == ["album.jpg/in.png", "linked.png", "one.png"]
     assert listing.sizes.tolist() == [5, 5, 5]
@@ -79,6 +79,17 @@ def test_links_pipes_and_folders_that_are_named_like_pictures(tmp_path: Path) ->
         f"{folder / 'nowhere.png'} is a link to a file that does not exist",
         f"{folder / 'pipe.png'} is not a file",
     ]
+
+
+def test_the_order_is_that_of_folders_and_not_of_letters(tmp_path: Path) -> None:
+    for name in ("a b/1.jpg", "a/1.jpg", "a-b/1.jpg", "a/b/2.jpg", "a.jpg", "a!/x.jpg", "B/1.jpg"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(name.encode())
+    listing = list_pictures(tmp_path)
+    ordered = listing.in_order()
+    assert [tmp_path / name for name in ordered.names] == list(find_pictures([tmp_path]))
+    assert ordered.sizes.tolist() == [len(name) for name in ordered.names]
+    assert sorted(listing.names) == sorted(ordered.names)
 
 
 def test_folders_in_folders_without_end_are_walked_through(tmp_path: Path) -> None:
@@ -126,9 +137,10 @@ def test_another_process_sees_the_same(tmp_path: Path) -> None:
     (folder / "nowhere.png").symlink_to("gone")
     with looking_ahead(folder) as look_now:
         seen = look_now()
+        assert look_now() is seen
     expected = look(folder)
-    assert (seen.names, seen.sizes, seen.changed) == (expected.names, expected.sizes, expected.changed)
-    assert seen.texts == expected.texts
+    assert (seen.names, seen.texts) == (expected.names, expected.texts)
+    assert (seen.sizes, seen.changed) == (expected.sizes, expected.changed)
     assert [str(error) for error in seen.problems] == [str(error) for error in expected.problems]
     assert 0 < expected.when - seen.when < 10**11
 

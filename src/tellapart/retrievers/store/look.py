@@ -16,33 +16,27 @@ from array import array
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
-from typing import Any
 
 from tellapart.data.picture_files import PICTURE_SUFFIXES, find_pictures, read_bytes
 from tellapart.errors import TellapartError
 
 
+def _numbers() -> array[int]:
+    return array("q")
+
+
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What was seen, pictures in the order in which `find_pictures` gives them."""
+    """What was seen, in no particular order."""
 
-    names: list[str]  # paths inside the folder
-    sizes: array[int]
-    changed: array[int]  # time of the last change, in nanoseconds
-    texts: list[str]  # the .txt files there
-    problems: list[TellapartError]  # what cannot be looked at
     when: int  # the time at which the look began, in nanoseconds
-
-
-@dataclass(frozen=True, slots=True)
-class _Found:
-    names: list[str] = field(default_factory=list)
-    sizes: list[int] = field(default_factory=list)
-    changed: list[int] = field(default_factory=list)
-    texts: list[str] = field(default_factory=list)
-    folders: list[str] = field(default_factory=list)
-    problems: list[TellapartError] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)  # paths inside the folder
+    sizes: array[int] = field(default_factory=_numbers)
+    changed: array[int] = field(default_factory=_numbers)  # time of the last change, in nanoseconds
+    texts: list[str] = field(default_factory=list)  # the .txt files there
+    problems: list[TellapartError] = field(default_factory=list)  # what cannot be looked at
 
 
 def look(folder: Path) -> Look:
@@ -50,26 +44,13 @@ def look(folder: Path) -> Look:
     if not folder.is_dir():
         there = "is not a folder" if folder.exists() else "does not exist"
         raise TellapartError(f"{folder} {there}", hint="name the folder that holds the pictures")
-    when = time.time_ns()
-    found = _Found(folders=[""])
-    is_flat = True
-    while found.folders:
-        inside = found.folders.pop()
-        is_flat = is_flat and not inside
-        _look_into(folder, inside, found)
-    if not found.names and not found.problems:
+    seen = Look(time.time_ns())
+    folders = [""]
+    while folders:
+        folders += _look_into(folder, folders.pop(), seen)
+    if not seen.names and not seen.problems:
         raise _problem_of(folder)
-    # Folder by folder: as mere letters, "a b/1.jpg" would stand before "a/1.jpg".
-    keys: list[Any] = found.names if is_flat else [name.split("/") for name in found.names]
-    order = sorted(range(len(keys)), key=keys.__getitem__)
-    return Look(
-        [found.names[place] for place in order],
-        array("q", [found.sizes[place] for place in order]),
-        array("q", [found.changed[place] for place in order]),
-        found.texts,
-        found.problems,
-        when,
-    )
+    return seen
 
 
 @contextmanager
@@ -86,7 +67,7 @@ def looking_ahead(folder: Path) -> Iterator[Callable[[], Look]]:
         return
     with other:
         try:
-            yield lambda: _seen_by(other) or look(folder)
+            yield cache(lambda: _seen_by(other) or look(folder))
         finally:
             other.kill()
 
@@ -96,22 +77,23 @@ def _seen_by(other: subprocess.Popen[bytes]) -> Look | None:
     data, _ = other.communicate()
     if other.returncode or not data:
         return None
-    names, sizes, changed, texts, problems, when = pickle.loads(data)  # noqa: S301 - our own process's
+    when, names, sizes, changed, texts, problems = pickle.loads(data)  # noqa: S301 - from our own process
     errors = [TellapartError(problem, hint=hint) for problem, hint in problems]
-    return Look(names, array("q", sizes), array("q", changed), texts, errors, when)
+    return Look(when, names, sizes, changed, texts, errors)
 
 
 def _tell(folder: Path) -> None:
     """Look on behalf of another process."""
     seen = look(folder)
     problems = [(error.problem, error.hint) for error in seen.problems]
-    told = (seen.names, seen.sizes.tobytes(), seen.changed.tobytes(), seen.texts, problems, seen.when)
-    sys.stdout.buffer.write(pickle.dumps(told))
+    told = (seen.when, seen.names, seen.sizes, seen.changed, seen.texts, problems)
+    sys.stdout.buffer.write(pickle.dumps(told, protocol=5))
 
 
-def _look_into(folder: Path, inside: str, found: _Found) -> None:
-    """Add what stands in one folder."""
+def _look_into(folder: Path, inside: str, seen: Look) -> list[str]:
+    """Add what stands in one folder; the folders in it are given back."""
     prefix = f"{inside}/" if inside else ""
+    folders = []
     try:
         with os.scandir(f"{folder}/{inside}") as entries:
             for entry in entries:
@@ -120,30 +102,31 @@ def _look_into(folder: Path, inside: str, found: _Found) -> None:
                     continue
                 ending = name[name.rfind(".") :]
                 if ending in PICTURE_SUFFIXES or ending.lower() in PICTURE_SUFFIXES:
-                    _look_at(entry, prefix + name, found)
+                    if _is_folder(entry, prefix + name, seen):
+                        folders.append(prefix + name)
                 elif entry.is_dir(follow_symlinks=False):
-                    found.folders.append(prefix + name)
+                    folders.append(prefix + name)
                 elif ending.lower() == ".txt":
-                    found.texts.append(prefix + name)
+                    seen.texts.append(prefix + name)
     except OSError:
-        found.problems.append(_problem_of(folder / inside))
+        seen.problems.append(_problem_of(folder / inside))
+    return folders
 
 
-def _look_at(entry: os.DirEntry[str], name: str, found: _Found) -> None:
-    """Add what is named like a picture."""
+def _is_folder(entry: os.DirEntry[str], name: str, seen: Look) -> bool:
+    """Add what is named like a picture, unless it is a folder."""
     try:
         about = entry.stat()
     except OSError:  # a link that leads nowhere
-        found.problems.append(_problem_of(Path(entry.path)))
-        return
+        seen.problems.append(_problem_of(Path(entry.path)))
+        return False
     if stat.S_ISREG(about.st_mode):
-        found.names.append(name)
-        found.sizes.append(about.st_size)
-        found.changed.append(about.st_mtime_ns)
+        seen.names.append(name)
+        seen.sizes.append(about.st_size)
+        seen.changed.append(about.st_mtime_ns)
     elif not stat.S_ISDIR(about.st_mode):
-        found.problems.append(_problem_of(Path(entry.path)))
-    elif entry.is_dir(follow_symlinks=False):
-        found.folders.append(name)
+        seen.problems.append(_problem_of(Path(entry.path)))
+    return entry.is_dir(follow_symlinks=False)
 
 
 def _problem_of(path: Path) -> TellapartError:

@@ -40,17 +40,25 @@ class Memory:
     """The pictures of a folder as they were when their vectors were kept."""
 
     names: list[str]
+    numbers: Mapping[str, int]  # where each name stands
     sizes: Int64[np.ndarray, " n"]
     changed: Int64[np.ndarray, " n"]
     failures: Mapping[str, Failure]
 
+    @classmethod
+    def of(
+        cls,
+        names: list[str],
+        sizes: Int64[np.ndarray, " n"],
+        changed: Int64[np.ndarray, " n"],
+        failures: Mapping[str, Failure],
+    ) -> Memory:
+        """With the names' numbers."""
+        return cls(names, dict(zip(names, range(len(names)), strict=True)), sizes, changed, failures)
+
     def places(self, listing: Listing) -> Int64[np.ndarray, " m"]:
         """For each picture there is now, its number here; UNKNOWN where it is new or has changed."""
-        if self.names == listing.names:
-            places = np.arange(len(self.names))
-        else:
-            numbers = {name: number for number, name in enumerate(self.names)}
-            places = np.array([numbers.get(name, UNKNOWN) for name in listing.names], np.int64)
+        places = np.array([self.numbers.get(name, UNKNOWN) for name in listing.names], np.int64)
         if not self.names:
             return places
         same = (self.sizes[places] == listing.sizes) & (self.changed[places] == listing.changed)
@@ -83,11 +91,11 @@ class Memory:
 def recall(kept: Kept) -> Memory:
     """What a store remembers."""
     if not kept.beside:
-        return Memory([], np.empty(0, np.int64), np.empty(0, np.int64), {})
+        return Memory.of([], np.empty(0, np.int64), np.empty(0, np.int64), {})
     names, sizes, changed, failures = (
         kept.beside[name] for name in ("names", "sizes", "changed", "failures")
     )
-    return Memory(
+    return Memory.of(
         os.fsdecode(names.tobytes()).split("\0") if len(sizes) else [],
         sizes,
         changed,

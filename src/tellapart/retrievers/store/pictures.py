@@ -9,21 +9,21 @@ from __future__ import annotations
 
 import hashlib
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Int64, UInt8
+from jaxtyping import Bool, Int64, UInt8
 
 from tellapart.data.picture_files import read_bytes
 from tellapart.errors import TellapartError
 from tellapart.retrievers.index import Pool
 from tellapart.retrievers.retriever import Placed, Retriever, Watch, unwatched
 from tellapart.retrievers.store.keeping import Keeper
-from tellapart.retrievers.store.listing import Listing
+from tellapart.retrievers.store.listing import Listing, list_pictures
 from tellapart.retrievers.store.memory import UNKNOWN, Failure, Memory, recall, sure_times
 from tellapart.retrievers.store.vectors import Entries, Kept, Vector, VectorStore, store_of
 
@@ -49,52 +49,53 @@ class Pictures:
     notes: tuple[str, ...]
 
 
-def gather_pictures(listing: Listing, retriever: Retriever, *, watch: Watch = unwatched) -> Pictures:
+def gather_pictures(
+    folder: Path,
+    retriever: Retriever,
+    *,
+    look: Callable[[], Listing] | None = None,
+    watch: Watch = unwatched,
+) -> Pictures:
     """Vectors of all pictures of a folder: kept ones where the files are as they were, else new ones.
 
     Args:
-        listing: the folder as it is now.
+        folder: where the pictures are.
         retriever: who places pictures.
+        look: gives the folder as it is now, perhaps after a while; asked for when it is needed.
         watch: is told how many of the new and changed files are done.
     """
-    store = store_of("pictures", listing.folder, retriever)
+    store = store_of("pictures", folder, retriever)
     kept = store.read()
-    memory = recall(kept)
-    rows = _known_rows(listing, memory, kept)
+    memory, sound = recall(kept), kept.sound  # whatever takes time, before waiting for the look
+    listing = look() if look else list_pictures(folder)
+    known = int(np.count_nonzero(_known_rows(listing, memory, kept.entries, sound) != UNKNOWN))
     failures = memory.failing(listing)
-    unknown = rows == UNKNOWN
-    unknown[list(failures)] = False
-    is_stale = int(np.count_nonzero(rows != UNKNOWN)) != len(memory.names)
-    if not unknown.any() and not is_stale:
-        return _pictures(listing, kept, rows, failures)
-    update = _Update(listing, kept, rows, failures, is_stale)
+    if known == len(memory.names) and known + len(failures) == len(listing.names):
+        problems = _in_order([*listing.problems, *(failure.error() for failure in failures.values())])
+        return Pictures(listing, memory.names, Pool(kept.vectors, kept.entries), kept.digests, problems, ())
+    ordered = listing.in_order()
+    rows = _known_rows(ordered, memory, kept.entries, sound)
+    update = _Update(ordered, kept, rows, memory.failing(ordered), is_stale=known != len(memory.names))
     update.run(store, retriever, watch)
     return update.result(store)
 
 
-def _known_rows(listing: Listing, memory: Memory, kept: Kept) -> Int64[np.ndarray, " n"]:
+def _known_rows(
+    listing: Listing,
+    memory: Memory,
+    entries: Int64[np.ndarray, " m"],
+    sound: Bool[np.ndarray, " rows"],
+) -> Int64[np.ndarray, " n"]:
     """The row of each picture's vector; UNKNOWN where the file or the vector is not as it was."""
     places = memory.places(listing)
-    if not len(kept.entries):
+    if not len(entries):
         return places
-    rows = kept.entries[places]
-    return np.where((places != UNKNOWN) & kept.sound[rows], rows, UNKNOWN)
+    rows = entries[places]
+    return np.where((places != UNKNOWN) & sound[rows], rows, UNKNOWN)
 
 
-def _pictures(
-    listing: Listing,
-    kept: Kept,
-    rows: Int64[np.ndarray, " n"],
-    failures: Mapping[int, Failure],
-    notes: tuple[str, ...] = (),
-) -> Pictures:
-    known = rows != UNKNOWN
-    names = listing.names
-    if not known.all():
-        names = [name for name, is_known in zip(names, known.tolist(), strict=True) if is_known]
-    problems = [*listing.problems, *(failure.error() for failure in failures.values())]
-    problems.sort(key=lambda error: error.problem)
-    return Pictures(listing, names, Pool(kept.vectors, rows[known]), kept.digests, tuple(problems), notes)
+def _in_order(errors: Sequence[TellapartError]) -> tuple[TellapartError, ...]:
+    return tuple(sorted(errors, key=lambda error: error.problem))
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +211,7 @@ class _Update:
         found = [(place, digest) for place, digest in found if digest in numbers or digest in self.fresh]
         places = [place for place, _ in found]
         names = self.listing.names
-        memory = Memory(
+        memory = Memory.of(
             [names[place] for place in places],
             self.listing.sizes[places],
             sure_times(self.listing)[places],
@@ -236,6 +237,9 @@ class _Update:
             kept = self.kept.extended(self.fresh)
             numbers = kept.numbers
         rows = np.array([numbers.get(digest, UNKNOWN) for digest in digests], np.int64)
-        found = _pictures(self.listing, kept, rows, self.failures, tuple(self.notes))
-        problems = sorted([*found.problems, *self.unread], key=lambda error: error.problem)
-        return replace(found, problems=tuple(problems))
+        known = np.flatnonzero(rows != UNKNOWN)
+        names = [self.listing.names[place] for place in known.tolist()]
+        failed = (failure.error() for failure in self.failures.values())
+        problems = _in_order([*self.listing.problems, *failed, *self.unread])
+        pool = Pool(kept.vectors, rows[known])
+        return Pictures(self.listing, names, pool, kept.digests, problems, tuple(self.notes))
