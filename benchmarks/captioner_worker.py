@@ -28,7 +28,7 @@ from tellapart.objectives.parts import OBJECTIVES
 from tellapart.recipe import Recipe
 from tellapart.training import build_optimiser, deterministic, take_step
 from tellapart.types import AnyCaptioner, Batch, Text, Vision
-from tellapart.vision.encoder import PARTS
+from tellapart.vision.features import PARTS
 
 IMAGES, CAPTIONS, TOKENS = 16, 5, 14  # of a batch: tokens to be expected, the end sign included
 STEPS = 2

@@ -38,7 +38,7 @@ from tellapart.storage import cache_folder
 from tellapart.training import build_optimiser, take_step
 from tellapart.types import Batch
 from tellapart.vision.efficientnet import EfficientNetLite
-from tellapart.vision.encoder import PARTS, stack
+from tellapart.vision.features import PARTS, stack
 from tellapart.vision.looking import Seen, look
 from tellapart.vision.parts import load_encoder
 

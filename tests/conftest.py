@@ -21,8 +21,8 @@ from tellapart.data.shapes.dataset import write_shapes
 from tellapart.data.text import PRESETS
 from tellapart.data.vocabulary import Vocabulary
 from tellapart.data.word_text import WordText
+from tellapart.vision.encoder import traits_of
 from tellapart.vision.patches import Patches
-from tellapart.vision.traits import EncoderTraits
 
 # Times mean nothing on a shared machine, and a submission should not fail by the luck of a draw.
 hypothesis.settings.register_profile("tellapart", deadline=None, derandomize="CI" in os.environ)
@@ -64,7 +64,7 @@ def tiny_captioner(tmp_path_factory: pytest.TempPathFactory) -> Path:
     vocabulary = Vocabulary(
         ("a", "red", "blue", "circle", "square", "on", "the", "left", "right", "photo", "of")
     )
-    text, traits = WordText(vocabulary, PRESETS["mrnn"]), EncoderTraits.of(Patches())
+    text, traits = WordText(vocabulary, PRESETS["mrnn"]), traits_of(Patches())
     config = MRNNConfig(embedding_one=8, embedding_two=12, multimodal=16)
     torch.manual_seed(0)
     captioner = build_captioner("mrnn", config, text=text, traits=traits)

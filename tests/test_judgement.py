@@ -187,7 +187,7 @@ def test_an_interval_comes_from_draws_of_images(real_data: Path, tmp_path: Path)
     panel = read_panel(tmp_path / "some.txt", real_data / "flickr8k" / "captions.txt")
     (one, *_), _ = correlate(panel, choose("cider"), tau="c", draws=40)
     (again, *_), _ = correlate(panel, choose("cider"), tau="c", draws=40)
-    (other, *_), _ = correlate(panel, choose("cider"), tau="c", draws=40, seed=1)
+    (other, *_), _ = correlate(panel, choose("cider"), tau="c", draws=41)
     assert one == again
     assert one.low is not None
     assert one.high is not None

@@ -311,7 +311,7 @@ import sys
 from tellapart.retrievers.store.vectors import store_of
 from tellapart.searching import search
 found = search("a red field", sys.argv[1], 1, retriever=sys.argv[2])
-heavy = {"torch", "onnxruntime", "transformers", "onnx", "scipy", "faiss", "jinja2"}
+heavy = {"torch", "onnxruntime", "transformers", "onnx", "scipy", "faiss", "jinja2", "PIL", "jaxtyping"}
 print(found.count, sorted(heavy & set(sys.modules)))
 """
 

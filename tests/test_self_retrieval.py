@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from scipy.stats import bootstrap
+from scipy.stats import bootstrap, kendalltau
 from tests.retrievers.colour_retriever import ColourRetriever, paint
 
 from tellapart.errors import TellapartError
@@ -27,7 +27,7 @@ from tellapart.picture_pools import (
     see_pictures,
     whole_pool,
 )
-from tellapart.self_retrieval import Terms, first_at_random, intervals, retrieve
+from tellapart.self_retrieval import Terms, accord, first_at_random, intervals, retrieve
 from tellapart.vision.efficientnet import build_lite2
 from tellapart.vision.patches import Patches
 
@@ -310,6 +310,19 @@ def test_scores_that_are_no_numbers_are_named_in_every_pool(bad: float) -> None:
             retrieve(pool, scored(scores), Terms())
     with pytest.raises(TellapartError, match=r"shape \(6, 7\) for 6 captions and 8 pictures"):
         retrieve(whole, scored(scores[:, :7]), Terms())
+
+
+def test_how_far_two_judges_agree() -> None:
+    # Of four pictures both find 0 and 1, one alone 2, nobody 3: kappa is (3/4 - 1/2) / (1 - 1/2).
+    scores = np.stack([np.eye(4), np.eye(4)])
+    scores[:, 3] = [3, 2, 1, 0]
+    scores[1, 2] = [2, 3, 1, 0]
+    one, other = (retrieve(made_up(each), scored(each), Terms()) for each in scores)
+    found, same = accord(one, other), accord(one, one)
+    assert [found.both, found.one, found.kappa] == pytest.approx([0.5, 0.25, 0.5])
+    assert found.tau == pytest.approx(kendalltau([0, 0, 0, 3], [0, 0, 2, 3]).statistic)
+    assert [same.both, same.one, same.kappa, same.tau] == pytest.approx([0.75, 0, 1, 1])
+    assert found.to_json()["kappa"] == pytest.approx(0.5)
 
 
 def test_a_teacher_who_judges_is_flagged() -> None:

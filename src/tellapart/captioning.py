@@ -20,10 +20,10 @@ from tellapart.run import Run
 from tellapart.storage import cache_folder
 from tellapart.types import Vision
 from tellapart.vision.cache import FeatureCache
-from tellapart.vision.encoder import Encoder, in_order, stack
+from tellapart.vision.encoder import Encoder, traits_of
+from tellapart.vision.features import in_order, stack
 from tellapart.vision.looking import Seen, look
 from tellapart.vision.parts import load_encoder
-from tellapart.vision.traits import EncoderTraits
 
 TOGETHER = 8  # pictures decoded in one go: enough to be fast, few enough that captions stream
 CHUNK = 64  # the same where nobody waits for the first caption
@@ -195,7 +195,7 @@ def _as_it_is(name: str) -> SavedCaptioner | None:
             hint="name the folder of a trained one, or train one: tellapart list recipes",
         )
     config = part.configure({"checkpoint": checkpoint} if checkpoint else {})
-    traits = EncoderTraits.of(load_encoder(part.own_encoder(config)))
+    traits = traits_of(load_encoder(part.own_encoder(config)))
     captioner = build_captioner(kind, config, text=None, traits=traits).eval()
     section = {"name": kind, **config.model_dump()}
     longest = min(PRETRAINED_LONGEST, (captioner.longest or PRETRAINED_LONGEST + 1) - 1)

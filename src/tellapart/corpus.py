@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float16, Float32
 
+from tellapart.arrays import Bool, Float16, Float32
 from tellapart.data.batches import choose_captions, pad_captions, plan_epoch
 from tellapart.data.examples import Example
 from tellapart.data.imagined import imagine_classes
@@ -17,7 +17,8 @@ from tellapart.errors import TellapartError
 from tellapart.storage import cache_folder
 from tellapart.types import Batch, Text, Vision
 from tellapart.vision.cache import FeatureCache
-from tellapart.vision.encoder import Encoder, Features
+from tellapart.vision.encoder import Encoder
+from tellapart.vision.features import Features
 from tellapart.vision.looking import look
 from tellapart.vision.nouns import name_in_words
 

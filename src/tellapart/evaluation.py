@@ -15,7 +15,7 @@ from tellapart.recipe import Recipe, load_recipe
 from tellapart.run import Run
 from tellapart.sources import read_examples, split_of
 from tellapart.storage import new_file, write_text
-from tellapart.vision.encoder import in_order
+from tellapart.vision.features import in_order
 
 
 @dataclass(frozen=True, slots=True)

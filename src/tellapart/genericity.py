@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float64
 
+from tellapart.arrays import Bool, Float64
 from tellapart.data.examples import Example
 from tellapart.errors import TellapartError
 from tellapart.metrics.diversity import diversity

@@ -22,13 +22,14 @@ from tellapart.data.readers.files import is_writable, read_lines
 from tellapart.data.readers.records import stem
 from tellapart.errors import TellapartError
 from tellapart.metrics.material import Material, Watch, unwatched
-from tellapart.metrics.score import Floats, plain
+from tellapart.metrics.score import Floats, Score, plain
 from tellapart.metrics.sentences import Ints
 from tellapart.scoring import Choice, measure
 
 Tau = Literal["b", "c"]
 
 LEVEL = 0.95
+SEED = 0  # of the draws
 _LINE = '{"image_id": "17", "caption": "…", "rating": 4}'
 
 
@@ -64,6 +65,7 @@ class Panel:
 
     judgements: tuple[Judgement, ...]
     references: tuple[tuple[str, ...], ...]
+    images: tuple[Entry, ...]  # what stands in the file of references of each judgement's image
     own: int  # judged captions that were references of their image, and were left out
 
     @property
@@ -100,7 +102,8 @@ def read_panel(judgements: Path, references: Path, *, without: int | None = None
             judged.append(Judgement(row.image_id, _text(row, captions), row.ratings, row.where))
     if not judged:
         raise TellapartError(f"{judgements}: there is no judgement in it", hint="name a file of judgements")
-    return Panel(tuple(judged), tuple(kept[judgement.image_id] for judgement in judged), own)
+    ids = [judgement.image_id for judgement in judged]
+    return Panel(tuple(judged), tuple(map(kept.__getitem__, ids)), tuple(map(captions.__getitem__, ids)), own)
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,11 +205,23 @@ def usual_tau(path: Path) -> tuple[Tau, int | None]:
 
 
 def correlate(
-    panel: Panel, choice: Choice, *, tau: Tau, draws: int = 0, seed: int = 0, watch: Watch = unwatched
+    panel: Panel,
+    choice: Choice,
+    *,
+    tau: Tau,
+    others: Sequence[Score] = (),
+    draws: int = 0,
+    watch: Watch = unwatched,
 ) -> tuple[list[Agreement], tuple[str, ...]]:
     """Kendall's tau of each measure with every single rating, and what is worth knowing about it.
 
-    With draws, each tau has an interval from as many draws of images.
+    Args:
+        panel: what people said.
+        choice: the measures.
+        tau: the variant.
+        others: measured already, with a value for each judgement.
+        draws: of images, so many, from which each tau has an interval.
+        watch: told what is being done.
     """
     material = Material(
         tuple(judgement.where for judgement in panel.judgements),
@@ -218,9 +233,10 @@ def correlate(
     ratings = np.array([rating for judgement in panel.judgements for rating in judgement.ratings])
     row = np.repeat(np.arange(len(repeats)), repeats)
     rows_of = _rows_by_image(panel, row)
-    found, remarks = [], list(scores.notes)
-    for done, (name, score) in enumerate(scores.items()):
-        watch("asking people", done, len(scores))
+    found, remarks = [], [*scores.notes, *(note for score in others for note in score.notes)]
+    measured = [*scores.items(), *((score.name, score) for score in others)]
+    for done, (name, score) in enumerate(measured):
+        watch("asking people", done, len(measured))
         if score.each is None or not np.isfinite(score.each).all():
             remarks.append(f"{name} was left out: it has no value of every single caption")
             continue
@@ -228,7 +244,7 @@ def correlate(
         agreement = _tau(values, ratings, tau)
         if not math.isfinite(agreement):
             remarks.append(f"{name} has no tau: its values or the ratings are all the same")
-        interval = _interval(values, ratings, rows_of, tau=tau, draws=draws, seed=seed)
+        interval = _interval(values, ratings, rows_of, tau=tau, draws=draws)
         found.append(Agreement(name, agreement, f"{score.signature}|tau:{tau}", *interval))
     remarks += [f"{name} was left out: {why}" for name, why in scores.skipped.items()]
     return found, tuple(remarks)
@@ -250,12 +266,12 @@ def _rows_by_image(panel: Panel, row: Ints) -> list[Ints]:
 
 
 def _interval(
-    values: Floats, ratings: Floats, rows_of: Sequence[Ints], *, tau: Tau, draws: int, seed: int
+    values: Floats, ratings: Floats, rows_of: Sequence[Ints], *, tau: Tau, draws: int
 ) -> tuple[float | None, float | None]:
     """From images drawn anew, each with all its judgements: those of one image hang together."""
     if not draws:
         return None, None
-    chance = np.random.default_rng(seed)
+    chance = np.random.default_rng(SEED)
     found = []
     for _ in range(draws):
         drawn = np.concatenate([rows_of[image] for image in chance.integers(0, len(rows_of), len(rows_of))])

@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
 
+from tellapart.arrays import Float
 from tellapart.captioners.folder import read_settings
 from tellapart.captioning import find_captioner
 from tellapart.errors import TellapartError
+from tellapart.metrics.score import Score, mean_score, signed
 from tellapart.retrieval import load_likelihood
 from tellapart.retrievers.distinct import dot_products
 from tellapart.retrievers.dual.runtime import DualRetriever
@@ -98,6 +99,17 @@ def judge_by(retriever: Retriever, *, watch: Watch = unwatched) -> Judge:
     if isinstance(retriever, DualRetriever):
         encoder, data = retriever.settings.encoder.identity, retriever.settings.trained_on
     return Judge(retriever.name, retriever.identity, score, encoder, data, retriever.notes)
+
+
+def fits(
+    retriever: Retriever, sentences: Sequence[str], pictures: Sequence[Path], *, watch: Watch = unwatched
+) -> Score:
+    """The cosine of each sentence with its own picture."""
+    places = {picture: place for place, picture in enumerate(dict.fromkeys(pictures))}
+    seen = retriever.embed_images(list(places), watch=watch)[[places[picture] for picture in pictures]]
+    cosines = (retriever.embed_texts(sentences) * seen).sum(axis=1)
+    notes = tuple(f"{retriever.name}: {note}" for note in retriever.notes(sentences))
+    return mean_score(retriever.name, cosines, signed({"retriever": retriever.identity}), notes=notes)
 
 
 def judge_by_likelihood(author: Author, *, watch: Watch = unwatched) -> Judge:

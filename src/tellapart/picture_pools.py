@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Int
 
+from tellapart.arrays import Float, Int
 from tellapart.data.picture_files import find_pictures
 from tellapart.data.readers import read_dataset
 from tellapart.errors import TellapartError

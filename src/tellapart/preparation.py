@@ -21,7 +21,8 @@ from tellapart.errors import TellapartError
 from tellapart.recipe import Recipe
 from tellapart.sources import Source, read_sources, split_of
 from tellapart.types import AnyCaptioner
-from tellapart.vision.encoder import in_order
+from tellapart.vision.encoder import traits_of
+from tellapart.vision.features import in_order
 from tellapart.vision.parts import load_encoder
 from tellapart.vision.traits import EncoderTraits
 
@@ -39,7 +40,7 @@ def prepare(recipe: Recipe, *, watch: Watch) -> Ready:
     """Read the data, see every picture, build the captioner."""
     sources = read_sources(recipe.data, seed=recipe.seed)
     encoder = load_encoder(recipe.encoder.name)
-    traits = EncoderTraits.of(encoder)
+    traits = traits_of(encoder)
     to_train = [source.split("train") for source in sources]
     captioner = _captioner(recipe, to_train, traits)
     _refuse_blind(recipe, captioner, to_train)

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
 
+from tellapart.arrays import Float
 from tellapart.captioners.folder import SavedCaptioner
 from tellapart.captioning import load
 from tellapart.corpus import as_vision

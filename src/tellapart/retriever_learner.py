@@ -32,9 +32,9 @@ from tellapart.sources import Source, by_hash, read_sources, split_of
 from tellapart.storage import cache_folder
 from tellapart.types import Context, Loss, Vision
 from tellapart.vision.cache import FeatureCache
-from tellapart.vision.encoder import Features, in_order
+from tellapart.vision.encoder import traits_of
+from tellapart.vision.features import Features, in_order
 from tellapart.vision.parts import load_encoder
-from tellapart.vision.traits import EncoderTraits
 
 CHUNK = 500  # sentences embedded together where nothing is learned
 
@@ -218,7 +218,7 @@ def prepare_retriever(recipe: RetrieverRecipe, *, watch: Watch) -> RetrieverLear
     """Read the data, see every picture, read every caption, build the network."""
     sources = read_sources(recipe.data, seed=recipe.seed)
     encoder = load_encoder(recipe.encoder.name)
-    traits = EncoderTraits.of(encoder)
+    traits = traits_of(encoder)
     to_train = [_half(source.split("train"), recipe.training.half) for source in sources]
     train_examples = split_of([example for source in to_train for example in source.examples], "train")
     _refuse_unpictured(train_examples)

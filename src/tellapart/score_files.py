@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TypeVar
 
 import numpy as np
 
 from tellapart.data.caption_file import CaptionFile, Entry, read_candidates, read_captions
-from tellapart.data.picture_files import find_pictures
-from tellapart.data.readers.records import stem
+from tellapart.data.named_pictures import by_name, of_name, pictures_of
 from tellapart.errors import TellapartError
 from tellapart.metrics.material import Material
 from tellapart.metrics.score import Floats
 
-T = TypeVar("T")
-
-_COCO_DIGITS = 12  # COCO's pictures are called by their ids with zeros before them
 _ROWS = 1024  # of a matrix looked at together: it may be larger than memory
 
 
@@ -45,7 +40,7 @@ def read_material(
         tuple(entry.captions for entry in entries),
         None if matched is None else tuple(entry.captions for entry in matched),
         None if train is None else _training(train),
-        None if images is None else _pictures(images, entries, matched),
+        None if images is None else pictures_of(images, entries, matched),
         None if similarity is None else read_matrix(similarity, ids=ids),
         None if features is None else read_matrix(features),
     )
@@ -56,11 +51,11 @@ def match(candidates: CaptionFile, references: CaptionFile) -> list[Entry]:
     """The references of each candidate, by image id, else by the name of the picture's file."""
     by_id = {entry.image_id: entry for entry in references.entries}
     strangers = [entry for entry in candidates.entries if entry.image_id not in by_id]
-    by_name = _by_name((entry.name, entry) for entry in references.entries if strangers and entry.name)
+    named = by_name((entry.name, entry) for entry in references.entries if strangers and entry.name)
     renamed = {
         entry.image_id: own
         for entry in strangers
-        if (own := _of_name(entry, [entry.name, entry.image_id], by_name)) is not None
+        if (own := of_name(entry, [entry.name, entry.image_id], named)) is not None
     }
     missing = [entry for entry in strangers if entry.image_id not in renamed]
     if missing:
@@ -79,37 +74,6 @@ def match(candidates: CaptionFile, references: CaptionFile) -> list[Entry]:
     if renamed:
         _expect_distinct(found, candidates)
     return found
-
-
-def _by_name(named: Iterable[tuple[str, T]]) -> list[dict[str, list[T]]]:
-    """Things by the spellings of a picture's name, a dict for each spelling, the most exact first."""
-    found: list[dict[str, list[T]]] = [{} for _ in _spellings("")]
-    for name, thing in named:
-        for lookup, spelling in zip(found, _spellings(name), strict=True):
-            lookup.setdefault(spelling, []).append(thing)
-    return found
-
-
-def _spellings(name: str) -> tuple[str, str, str, str]:
-    """As it is, without its ending, and both without its folders."""
-    last = name.rpartition("/")[2]
-    return name, stem(name), last, stem(last)
-
-
-def _of_name(entry: Entry, names: Sequence[str], lookups: Sequence[Mapping[str, Sequence[T]]]) -> T | None:
-    """The one thing that bears one of these names; two folders may hold pictures of the same name."""
-    for level, lookup in enumerate(lookups):
-        for name in filter(None, names):
-            found = lookup.get(_spellings(name)[level], ())
-            if len(found) > 1:
-                raise TellapartError(
-                    f"{entry.where}: image {entry.image_id!r} may be any of {len(found)} pictures "
-                    f"called {_spellings(name)[level]!r}",
-                    hint="give candidates, references and pictures names that fit one only",
-                )
-            if found:
-                return found[0]
-    return None
 
 
 def _expect_distinct(found: Sequence[Entry], candidates: CaptionFile) -> None:
@@ -140,31 +104,6 @@ def _training(path: Path) -> tuple[tuple[str, ...], ...]:
     entries = read_captions(path).entries
     kept = [entry for entry in entries if entry.split == "train"] or entries
     return tuple(entry.captions for entry in kept if entry.captions)
-
-
-def _pictures(folder: Path, entries: Sequence[Entry], matched: Sequence[Entry] | None) -> tuple[Path, ...]:
-    """The picture of each candidate: by the file name that either file gives, else by its id."""
-    if not folder.is_dir():
-        raise TellapartError(f"{folder} is not a folder", hint="name the folder that holds the pictures")
-    pictures = list(find_pictures([folder]))
-    for picture in pictures:
-        if isinstance(picture, TellapartError):
-            raise picture
-    there = _by_name(
-        (path.relative_to(folder).as_posix(), path) for path in pictures if isinstance(path, Path)
-    )
-    found = []
-    for entry, own in zip(entries, matched or entries, strict=True):
-        names = [entry.name, own.name, entry.image_id, own.image_id]
-        padded = [name.zfill(_COCO_DIGITS) for name in names[2:] if name.isdecimal()]
-        path = _of_name(entry, [*names, *padded], there)
-        if path is None:
-            raise TellapartError(
-                f"{entry.where}: there is no picture of image {entry.image_id!r} in {folder}",
-                hint="name the folder of the pictures, or give their file names as 'image'",
-            )
-        found.append(path)
-    return tuple(found)
 
 
 def read_matrix(path: Path, *, ids: Sequence[str] | None = None) -> Floats:

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float32, Int64
 
+from tellapart.arrays import Float32, Int64
 from tellapart.data.picture_files import PICTURE_SUFFIXES, read_bytes
 from tellapart.errors import TellapartError
 from tellapart.retrievers.index import Nearest, nearest, pool_of

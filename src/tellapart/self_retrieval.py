@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Int
 from scipy.special import gammaln
+from scipy.stats import kendalltau
 
+from tellapart.arrays import Float, Int
 from tellapart.errors import TellapartError
 from tellapart.judges import LIKELIHOOD, Author, Judge, cautions
 from tellapart.metrics.crowding import crowding
@@ -94,6 +96,34 @@ class Verdict:
             return value, ""
         low, high = self.intervals[name]
         return value, f"[{low:,.{digits}f}, {high:,.{digits}f}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Accord:
+    """How far two judges say the same of the same captions."""
+
+    judges: tuple[str, str]
+    tau: float  # Kendall's tau-b of the ranks that they give
+    both: float  # share of the captions whose picture both put first
+    one: float  # share of those whose picture one of them does
+    kappa: float  # Cohen's, of putting first: 0 is what chance gives, 1 is to say the same of each
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain values."""
+        return {**asdict(self), "tau": plain(self.tau), "kappa": plain(self.kappa)}
+
+
+def accord(one: Verdict, other: Verdict) -> Accord:
+    """How far two verdicts on the same captions agree."""
+    ranks_of_one, ranks_of_other = (
+        np.array([finding.rank for finding in verdict.findings]) for verdict in (one, other)
+    )
+    first, second = ranks_of_one == 0, ranks_of_other == 0
+    both, differ = float((first & second).mean()), float((first != second).mean())
+    by_chance = first.mean() * second.mean() + (1 - first.mean()) * (1 - second.mean())
+    kappa = (1 - differ - by_chance) / (1 - by_chance) if by_chance < 1 else math.nan
+    tau = float(kendalltau(ranks_of_one, ranks_of_other, variant="b").statistic)
+    return Accord((one.judge.name, other.judge.name), tau, both, differ, float(kappa))
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 import torch
-from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
+
+from tellapart.arrays import Bool, Float, Int
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ import pytest
 from tellapart.captioning import load
 from tellapart.corpus import as_vision
 from tellapart.decoding.search import greedy
-from tellapart.vision.encoder import stack
+from tellapart.vision.features import stack
 from tellapart.vision.looking import Seen, look
 
 if TYPE_CHECKING:

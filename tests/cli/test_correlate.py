@@ -7,7 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
+from PIL import Image
+from scipy.stats import kendalltau
+from tests.retrievers.tiny_dual import write_tiny_dual
+
+from tellapart.retrievers.loading import load_retriever
 
 if TYPE_CHECKING:
     from tests.conftest import Outcome
@@ -97,3 +103,31 @@ def test_what_is_not_there_or_not_said(tellapart: Tellapart, experts: Path, refe
     assert (gone.code, "nowhere does not exist" in gone.err) == (1, True)
     assert tellapart("correlate", experts, "--metrics", "bleu").code == 2  # no references
     assert "no metric is called" in tellapart("correlate", experts, "-r", references, "--metrics", "x").err
+
+
+def test_a_retriever_among_the_measures(
+    tellapart: Tellapart, experts: Path, references: Path, tmp_path: Path
+) -> None:
+    judge = write_tiny_dual(tmp_path / "tiny", ["a dog on grass", "a cat runs"] * 3)
+    for name, colour in (("x.jpg", "red"), ("y.jpg", "blue")):
+        Image.new("RGB", (64, 64), colour).save(tmp_path / name)
+    command = ("correlate", experts, "-r", references, "--metrics", "rouge", "--by", judge)
+    outcome = tellapart(*command, "--images", tmp_path, "--json")
+    assert outcome.code == 0, outcome.err
+    found = json.loads(outcome.out)
+    assert list(found["tau"]) == ["ROUGE-L", str(judge)]
+    assert found["tau"][str(judge)]["signature"].startswith("retriever:dual@")
+
+    retriever = load_retriever(judge)
+    places = retriever.embed_images([tmp_path / "x.jpg", tmp_path / "y.jpg"])
+    cosines = retriever.embed_texts(["a cat on grass", "two cats", "dog on grass"]) @ places.T
+    values = np.repeat([cosines[0, 0], cosines[1, 0], cosines[2, 1]], 3)
+    expected = kendalltau(values, [3, 3, 2, 1, 1, 1, 2, 3, 2], variant="c").statistic
+    assert found["tau"][str(judge)]["tau"] == pytest.approx(expected)
+
+    without = tellapart(*command)
+    assert (without.code, without.err.splitlines()[0]) == (1, "error: --by needs the pictures")
+    (tmp_path / "y.jpg").unlink()
+    missing = tellapart(*command, "--images", tmp_path)
+    assert missing.code == 1
+    assert "there is no picture of image 'y'" in missing.err

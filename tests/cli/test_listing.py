@@ -7,10 +7,11 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import typer
+from typer.core import TyperGroup
 
 from tellapart.cli import app
 from tellapart.cli.listing import Kind
@@ -67,16 +68,12 @@ def test_an_unknown_kind_is_wrong_usage(tellapart: Tellapart) -> None:
     assert "Traceback" not in outcome.err
 
 
-def verbs(group: typer.Typer = app, before: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+def verbs(command: Any = None, before: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
     """Every command that there is, by its words."""
-    found = []
-    for command in group.registered_commands:
-        assert command.callback is not None
-        found.append((*before, command.name or command.callback.__name__))
-    for inner in group.registered_groups:
-        assert inner.typer_instance is not None
-        found += verbs(inner.typer_instance, (*before, str(inner.name)))
-    return found
+    command = command or typer.main.get_command(app)
+    if not isinstance(command, TyperGroup):
+        return [before]
+    return [verb for name in command.commands for verb in verbs(command.commands.get(name), (*before, name))]
 
 
 def test_the_verbs_are_those_promised() -> None:

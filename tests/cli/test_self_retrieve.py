@@ -84,6 +84,9 @@ def test_several_judges_as_json(
     assert list(own["scores"])[:4] == ["R@1", "R@5", "R@50", "R@500"]
     assert own["scores"]["R@50"] == 1  # more than there are pictures
     assert any("R@50 is 1 whatever" in note for note in own["notes"])
+    (accord,) = found["accord"]
+    assert accord["judges"] == [str(judge), "likelihood"]
+    assert accord["both"] <= min(ours["scores"]["R@1"], own["scores"]["R@1"])
     low, high = ours["intervals"]["Mean-rank"]
     assert 1 <= low <= ours["scores"]["Mean-rank"] <= high <= 12
     assert ours["signatures"]["R@1"].startswith(f"retriever:{ours['identity']}|ranks:from-1|pool:12|")

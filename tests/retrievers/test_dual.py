@@ -24,7 +24,8 @@ from tellapart.retrievers.dual.network import DualEncoder, build, empty
 from tellapart.retrievers.dual.runtime import load_dual
 from tellapart.retrievers.loading import load_retriever
 from tellapart.retrievers.settings import DualConfig
-from tellapart.vision.encoder import Features
+from tellapart.vision.encoder import traits_of
+from tellapart.vision.features import Features
 from tellapart.vision.parts import load_encoder
 from tellapart.vision.traits import EncoderTraits
 
@@ -158,7 +159,7 @@ def test_unknown_words_are_told(tmp_path: Path) -> None:
 
 
 def test_pictures_come_through_the_encoder_and_bad_ones_in_their_place(tmp_path: Path) -> None:
-    traits = EncoderTraits.of(load_encoder("patches"))
+    traits = traits_of(load_encoder("patches"))
     network = network_of(TINY, traits)
     runtime = load_dual("mine", saved(tmp_path / "dual", network, TINY, traits))
     for number, colour in enumerate(["red", "blue"]):
@@ -178,7 +179,7 @@ def test_pictures_come_through_the_encoder_and_bad_ones_in_their_place(tmp_path:
 
 
 def test_another_encoder_under_the_same_name_is_refused(tmp_path: Path) -> None:
-    traits = EncoderTraits.of(load_encoder("patches")).model_copy(update={"identity": "patches@other"})
+    traits = traits_of(load_encoder("patches")).model_copy(update={"identity": "patches@other"})
     runtime = load_dual("mine", saved(tmp_path / "dual", network_of(TINY, traits), TINY, traits))
     with pytest.raises(TellapartError, match="trained with patches@other"):
         list(runtime.place([]))

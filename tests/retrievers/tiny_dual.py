@@ -13,8 +13,8 @@ from tellapart.model_folder import save_model
 from tellapart.retrievers.dual.folder import WHAT, RetrieverSettings
 from tellapart.retrievers.dual.network import build
 from tellapart.retrievers.settings import DualConfig
+from tellapart.vision.encoder import traits_of
 from tellapart.vision.patches import Patches
-from tellapart.vision.traits import EncoderTraits
 
 RULES = TextRules(min_count=1)
 
@@ -22,7 +22,7 @@ RULES = TextRules(min_count=1)
 def write_tiny_dual(folder: Path, captions: Sequence[str], *, seed: int = 0) -> Path:
     """The same weights for the same seed and captions."""
     config = DualConfig(width=8, hidden=6, word_vectors="learned", word_width=7)
-    traits, text = EncoderTraits.of(Patches()), WordText.build(captions, RULES)
+    traits, text = traits_of(Patches()), WordText.build(captions, RULES)
     torch.manual_seed(seed)
     network = build(config, text=text, traits=traits).eval()
     settings = RetrieverSettings(

@@ -15,7 +15,8 @@ from PIL import Image
 
 from tellapart.errors import TellapartError
 from tellapart.vision.cache import FeatureCache, digest_of
-from tellapart.vision.encoder import PARTS, Encoder, Features
+from tellapart.vision.encoder import Encoder
+from tellapart.vision.features import PARTS, Features
 from tellapart.vision.looking import Seen, look
 from tellapart.vision.patches import SIDE, Patches
 

@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 from tellapart.vision.cache import FeatureCache, digest_of
-from tellapart.vision.encoder import PARTS, Features
+from tellapart.vision.features import PARTS, Features
 from tellapart.vision.patches import SIDE, Patches
 
 COMMON = """
@@ -28,7 +28,7 @@ from pathlib import Path
 import numpy as np
 from tellapart.errors import TellapartError
 from tellapart.vision.cache import FeatureCache, digest_of
-from tellapart.vision.encoder import PARTS
+from tellapart.vision.features import PARTS
 from tellapart.vision.patches import SIDE, Patches
 
 def digest(number): return digest_of(str(number).encode())

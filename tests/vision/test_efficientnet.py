@@ -24,7 +24,8 @@ from jaxtyping import Float32
 from PIL import Image
 
 from tellapart.data.images import read_picture
-from tellapart.vision.encoder import PARTS, Encoder, Features
+from tellapart.vision.encoder import Encoder
+from tellapart.vision.features import PARTS, Features
 from tellapart.vision.looking import Seen, look
 from tellapart.vision.parts import load_encoder
 

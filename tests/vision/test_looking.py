@@ -18,7 +18,8 @@ from PIL import Image
 from tellapart.data.images import read_picture
 from tellapart.errors import TellapartError
 from tellapart.vision.cache import FeatureCache, digest_of
-from tellapart.vision.encoder import PARTS, Encoder, Features
+from tellapart.vision.encoder import Encoder
+from tellapart.vision.features import PARTS, Features
 from tellapart.vision.looking import WRITE_EVERY, Seen, look
 from tellapart.vision.patches import Patches
 

@@ -10,7 +10,8 @@ import pytest
 
 from tellapart.errors import TellapartError, UnknownName
 from tellapart.registry import Config
-from tellapart.vision.encoder import PARTS, Encoder
+from tellapart.vision.encoder import Encoder
+from tellapart.vision.features import PARTS
 from tellapart.vision.parts import ENCODERS, find_encoder, load_encoder
 
 OWN = ("efficientnet-lite0", "efficientnet-lite1", "efficientnet-lite2", "patches")

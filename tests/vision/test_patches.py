@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from jaxtyping import Float32
 from PIL import Image
 
-from tellapart.vision.encoder import PARTS, Encoder, Features, stack
+from tellapart.vision.encoder import Encoder
+from tellapart.vision.features import PARTS, Features, stack
 from tellapart.vision.patches import CELL, CELLS, SIDE, Patches, build
 
 RED = np.array([1, -1, -1], np.float16)

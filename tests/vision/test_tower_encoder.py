@@ -23,10 +23,10 @@ from tellapart.decoding.search import beam
 from tellapart.errors import TellapartError
 from tellapart.types import Vision
 from tellapart.vision.cache import FeatureCache
-from tellapart.vision.encoder import Encoder, stack
+from tellapart.vision.encoder import Encoder, traits_of
+from tellapart.vision.features import stack
 from tellapart.vision.looking import Seen, look
 from tellapart.vision.parts import load_encoder
-from tellapart.vision.traits import EncoderTraits
 
 transformers: Any = import_module("transformers")
 
@@ -162,7 +162,7 @@ def test_captions_through_the_cache(folder: Callable[[str], Path], tmp_path: Pat
     encoder = load_encoder(f"tower:{folder('git')}")
     part = CAPTIONERS.get("git")
     config = part.configure({"checkpoint": str(folder("git"))})
-    captioner = build_captioner("git", config, text=None, traits=EncoderTraits.of(encoder)).eval()
+    captioner = build_captioner("git", config, text=None, traits=traits_of(encoder)).eval()
     paths = []
     for seed in range(3):
         paths.append(tmp_path / f"{seed}.png")

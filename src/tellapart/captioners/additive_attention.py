@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
-from jaxtyping import Float
 from torch import Tensor
+
+from tellapart.arrays import Float
 
 BLOCK = 2**17  # numbers held at once: 512 KB
 

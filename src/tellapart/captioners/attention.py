@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import torch
-from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
+
+from tellapart.arrays import Float, Int
 
 ROOM = 16  # a buffer of keys and values grows by so many places at once
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import torch
-from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from tellapart.arrays import Float, Int
 from tellapart.data.word_text import WordText
 from tellapart.errors import TellapartError
 from tellapart.vision.traits import EncoderTraits

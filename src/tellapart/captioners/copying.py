@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import torch
-from jaxtyping import Float
 from torch import Tensor, nn
 
+from tellapart.arrays import Float
 from tellapart.captioners.memory import Memory
 
 

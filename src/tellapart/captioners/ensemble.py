@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import cast
 
 import torch
-from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from tellapart.arrays import Float, Int
 from tellapart.captioners.folder import build_captioner
 from tellapart.captioners.parts import CAPTIONERS
 from tellapart.captioners.settings.ensemble import EnsembleConfig, Mean

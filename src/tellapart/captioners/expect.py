@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from jaxtyping import Float
 from torch import Tensor
 
+from tellapart.arrays import Float
 from tellapart.errors import TellapartError
 
 _HINT = "use the encoder that the captioner was trained with"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import torch
-from jaxtyping import Float
 from torch import Tensor
+
+from tellapart.arrays import Float
 
 
 def lstm_update(

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from tellapart.arrays import Float, Int
 from tellapart.captioners.concepts import ConceptWords
 from tellapart.captioners.expect import expect_grid
 from tellapart.captioners.settings.kinds import GridConfig

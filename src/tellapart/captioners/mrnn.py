@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from typing import Literal, cast
 
 import torch
-from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from tellapart.arrays import Float, Int
 from tellapart.captioners.expect import expect_pooled
 from tellapart.captioners.per_image import PerImage
 from tellapart.captioners.settings.mrnn import MRNNConfig, OneLayerConfig

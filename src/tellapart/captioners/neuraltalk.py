@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
+from tellapart.arrays import Float, Int
 from tellapart.captioners.expect import expect_pooled
 from tellapart.captioners.settings.recurrent import NeuralTalkConfig
 from tellapart.types import Captioner, Prediction, Text, Vision

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Int
 from torch import Tensor
+
+from tellapart.arrays import Int
 
 
 @dataclass(frozen=True, slots=True)

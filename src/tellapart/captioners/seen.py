@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from jaxtyping import Float
 from torch import Tensor
 
+from tellapart.arrays import Float
 from tellapart.captioners.memory import Memory
 from tellapart.captioners.per_image import PerImage
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from tellapart.arrays import Float, Int
 from tellapart.captioners.additive_attention import additive_scores
 from tellapart.captioners.copying import CopyWords
 from tellapart.captioners.lstm import lstm_update

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import cast
 
 import torch
-from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn.functional import embedding, linear
 
+from tellapart.arrays import Float, Int
 from tellapart.captioners.attention import (
     CausalAttention,
     FeedForward,

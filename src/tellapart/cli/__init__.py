@@ -11,48 +11,22 @@ import warnings
 
 import typer
 
-from tellapart.cli import (
-    caption,
-    compare,
-    correlate,
-    data,
-    demo,
-    ensemble,
-    entropy,
-    evaluate,
-    listing,
-    recipe,
-    retrieve,
-    score,
-    search,
-    self_retrieve,
-    train,
-)
 from tellapart.cli.console import complain
+from tellapart.cli.verbs import Verbs
 from tellapart.errors import TellapartError
 
 app = typer.Typer(
+    cls=Verbs,
     name="tellapart",
-    help="Image captions that tell images apart.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command(name="caption")(caption.caption)
-app.command(name="demo")(demo.demo)
-app.command(name="train")(train.train)
-app.command(name="evaluate")(evaluate.evaluate)
-app.command(name="ensemble")(ensemble.ensemble)
-app.command(name="score")(score.score)
-app.command(name="compare")(compare.compare)
-app.command(name="correlate")(correlate.correlate)
-app.command(name="retrieve")(retrieve.retrieve)
-app.command(name="search")(search.search)
-app.command(name="self-retrieve")(self_retrieve.self_retrieve)
-app.command(name="entropy")(entropy.entropy)
-app.command(name="list")(listing.list_parts)
-app.add_typer(data.app, name="data")
-app.add_typer(recipe.app, name="recipe")
+
+
+@app.callback()
+def tellapart() -> None:
+    """Image captions that tell images apart."""
 
 
 def main() -> None:
@@ -72,4 +46,5 @@ def main() -> None:
         complain(TellapartError(str(error), hint="check the disk's space and the permissions of that path"))
         sys.exit(1)
     except KeyboardInterrupt:
-        sys.exit(130)
+        sys.stdout.flush()
+        os._exit(130)  # at the regular end Python waits for threads, of which one may be stuck

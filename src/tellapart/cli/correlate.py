@@ -11,10 +11,13 @@ import typer
 from rich.table import Table
 
 from tellapart.cli.console import remark, say, tell, tell_table, watching
-from tellapart.cli.score import Engine, Meteor, MeteorResources, Metrics, SpiceJars, settings_of
+from tellapart.cli.score import Engine, Images, Meteor, MeteorResources, Metrics, SpiceJars, settings_of
+from tellapart.errors import TellapartError
 
 if TYPE_CHECKING:
-    from tellapart.judgement import Agreement, Tau
+    from tellapart.judgement import Agreement, Panel, Tau
+    from tellapart.metrics.material import Watch
+    from tellapart.metrics.score import Score
 
 
 class Variant(StrEnum):
@@ -34,6 +37,12 @@ Without = Annotated[
 ]
 
 
+By = Annotated[
+    list[str] | None,
+    typer.Option(help="Also the cosine of a retriever: as --by of self-retrieve.", show_default=False),
+]
+
+
 def correlate(
     judgements: Annotated[
         Path,
@@ -45,6 +54,8 @@ def correlate(
         Path, typer.Option("--references", "-r", help="Captions of the judged images, in their order.")
     ],
     metrics: Metrics = "bleu,rouge,cider,meteor",
+    by: By = None,
+    images: Images = None,
     tau: Annotated[
         Variant | None, typer.Option(help="Kendall's tau-b or tau-c.", show_default="as the literature")
     ] = None,
@@ -59,6 +70,8 @@ def correlate(
 
     Example: tellapart correlate flickr8k/ExpertAnnotations.txt --references flickr8k/captions.txt
     """
+    if by and images is None:
+        raise TellapartError("--by needs the pictures", hint="name their folder with --images")
     from tellapart.judgement import correlate as agree
     from tellapart.judgement import read_panel, usual_tau
     from tellapart.scoring import choose
@@ -70,7 +83,8 @@ def correlate(
     variant: Tau = usual if tau is None else tau.value
     panel = read_panel(judgements, references, without=left_out if without is None else without)
     with watching() as watch:
-        found, remarks = agree(panel, choice, tau=variant, draws=draws, watch=watch)
+        others = [_fits(name, panel, images, watch) for name in by or () if images]
+        found, remarks = agree(panel, choice, tau=variant, others=others, draws=draws, watch=watch)
     if json:
         say(
             {
@@ -89,6 +103,20 @@ def correlate(
         remark(text)
     if panel.own:
         remark(f"{panel.own} judged captions were references of their image: left out")
+
+
+def _fits(name: str, panel: Panel, images: Path, watch: Watch) -> Score:
+    """What a retriever thinks of each judged caption."""
+    from tellapart.data.named_pictures import pictures_of
+    from tellapart.judges import fits
+    from tellapart.retrievers.loading import load_retriever
+
+    return fits(
+        load_retriever(name),
+        [judgement.caption for judgement in panel.judgements],
+        pictures_of(images, panel.images),
+        watch=lambda done, total: watch(f"{name} looks at the pictures", done, total),
+    )
 
 
 def _show(found: list[Agreement], variant: str) -> None:

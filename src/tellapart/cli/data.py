@@ -9,7 +9,7 @@ import typer
 
 from tellapart.cli.console import complain, counting, say, tell, waiting
 
-app = typer.Typer(help="Look after captioned image sets.", no_args_is_help=True)
+app = typer.Typer(help="Look after captioned image sets.", no_args_is_help=True, add_completion=False)
 
 
 @app.command()

@@ -14,7 +14,7 @@ from tellapart.errors import TellapartError
 from tellapart.recipe import Recipe, RetrieverRecipe, find_recipe, load_experiment, schema
 from tellapart.storage import write_text
 
-app = typer.Typer(help="Make, show and describe recipes.", no_args_is_help=True)
+app = typer.Typer(help="Make, show and describe recipes.", no_args_is_help=True, add_completion=False)
 
 Json = Annotated[bool, typer.Option("--json", help="As JSON.")]
 

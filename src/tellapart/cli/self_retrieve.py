@@ -5,6 +5,7 @@ from __future__ import annotations
 import json as jsons
 from collections.abc import Sequence
 from enum import StrEnum
+from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -192,11 +193,14 @@ def _pool(
 def _as_json(
     pool: Pool, verdicts: Sequence[Verdict], author: Author | None, *, ranks_from: int
 ) -> dict[str, object]:
+    from tellapart.self_retrieval import accord
+
     return {
         "pool": pool.to_json(),
         "ranks_from": ranks_from,
         "captioner": None if author is None else author.to_json(),
         "judges": [verdict.to_json(author) for verdict in verdicts],
+        "accord": [accord(*pair).to_json() for pair in combinations(verdicts, 2)],
     }
 
 
@@ -227,6 +231,19 @@ def _show(pool: Pool, verdicts: Sequence[Verdict], author: Author | None, *, ran
         )
         for caution in verdict.cautions:
             tell(f"  {caution}")
+    _show_accord(verdicts)
+
+
+def _show_accord(verdicts: Sequence[Verdict]) -> None:
+    from tellapart.self_retrieval import accord
+
+    for pair in combinations(verdicts, 2):
+        found = accord(*pair)
+        tell(
+            f"{' and '.join(map(one_line, found.judges))}: both put the picture of {found.both:.1%} first, "
+            f"one alone that of {found.one:.1%} (kappa {found.kappa:.2f}); "
+            f"tau-b of their ranks {found.tau:.2f}"
+        )
 
 
 def _write(

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Int
 from torch import Tensor
+
+from tellapart.arrays import Bool, Int
 
 POOL = 16  # batches whose images are sorted by length together: less padding, order still random
 

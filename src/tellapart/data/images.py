@@ -15,7 +15,6 @@ from io import BytesIO
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Num, UInt8
 from PIL import (
     AvifImagePlugin,
     BmpImagePlugin,
@@ -31,6 +30,7 @@ from PIL import (
 )
 from PIL.ExifTags import Base
 
+from tellapart.arrays import Num, UInt8
 from tellapart.data.picture_files import one_line, read_bytes
 from tellapart.errors import TellapartError
 

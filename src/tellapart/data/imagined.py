@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from jaxtyping import Float32, Float64, Int
+
+from tellapart.arrays import Float32, Float64, Int
 
 TOP = 10
 """Among so many of the likeliest words there is one of the captions, if they hold any."""

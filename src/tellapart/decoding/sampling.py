@@ -14,9 +14,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Bool, Float, Float64, Int
 from torch import Tensor
 
+from tellapart.arrays import Bool, Float, Float64, Int
 from tellapart.decoding.search import forbidden_places, start_tokens, written
 from tellapart.errors import TellapartError
 from tellapart.types import AnyCaptioner, Decoded, Vision

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import torch
-from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from tellapart.arrays import Bool, Float, Int
 from tellapart.types import AnyCaptioner, Decoded, Text, Vision
 
 

@@ -15,9 +15,9 @@ from types import ModuleType
 from typing import Any
 
 import torch
-from jaxtyping import Float, Float32
 from torch import Tensor
 
+from tellapart.arrays import Float, Float32
 from tellapart.errors import TellapartError
 from tellapart.extras import import_extra
 from tellapart.foreign.clip_pixels import ClipPixels, PatchPixels, read_pixels

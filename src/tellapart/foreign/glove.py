@@ -11,8 +11,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Bool, Float32
 
+from tellapart.arrays import Bool, Float32
 from tellapart.errors import TellapartError
 from tellapart.extras import import_extra, in_short
 

@@ -23,9 +23,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Float32, Int
 from torch import Tensor
 
+from tellapart.arrays import Bool, Float, Float32, Int
 from tellapart.errors import TellapartError
 from tellapart.extras import import_extra
 from tellapart.foreign.source import expect_whole, loading

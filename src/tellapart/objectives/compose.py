@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from jaxtyping import Bool, Float
 from torch import Tensor
 
+from tellapart.arrays import Bool, Float
 from tellapart.types import AnyCaptioner, Batch, Context, Loss, Objective, TokenLoss
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
-from jaxtyping import Float
 from torch import Tensor, nn
 
+from tellapart.arrays import Float
 from tellapart.objectives.compose import token_objective
 from tellapart.objectives.parts import MLEConfig, MRNNCostConfig
 from tellapart.objectives.tokens import mle

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn.functional import cross_entropy
+
+from tellapart.arrays import Bool, Float, Int
 
 
 def mle(

@@ -14,16 +14,16 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float32
 from PIL import Image
 from torch.nn.functional import normalize
 
+from tellapart.arrays import Float32
 from tellapart.errors import TellapartError
 from tellapart.foreign.clip import CLIP, SIGLIP, ClipModel, Family, cut_note, read_clip
 from tellapart.retrievers.retriever import Placed, Retriever, Watch, unwatched
 from tellapart.storage import cache_folder
 from tellapart.vision.cache import FeatureCache
-from tellapart.vision.encoder import Features
+from tellapart.vision.features import Features
 from tellapart.vision.looking import look
 from tellapart.vision.torch_encoder import fingerprint
 from tellapart.vision.transformers_encoder import deciding

@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Int
 from numpy.typing import NDArray
+
+from tellapart.arrays import Float, Int
 
 
 def distinct_rows(rows: Float[np.ndarray, "n d"]) -> tuple[Int[np.ndarray, " k"], Int[np.ndarray, " n"]]:

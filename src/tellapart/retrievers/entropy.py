@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from jaxtyping import Bool, Float, Float64
 from numpy.typing import NDArray
 
+from tellapart.arrays import Bool, Float, Float64
 from tellapart.errors import TellapartError
 from tellapart.retrievers.distinct import distinct_rows
 from tellapart.retrievers.retriever import Watch, unwatched

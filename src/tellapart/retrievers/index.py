@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 
 import numpy as np
-from jaxtyping import Float32, Int64
 
+from tellapart.arrays import Float32, Int64
 from tellapart.errors import TellapartError
 from tellapart.extras import import_extra
 

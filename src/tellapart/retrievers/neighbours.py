@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from jaxtyping import Float, Float32, Int32, Integer
 from numpy.typing import NDArray
 
+from tellapart.arrays import Float, Float32, Int32, Integer
 from tellapart.errors import TellapartError
 from tellapart.retrievers.retriever import Watch, unwatched
 

@@ -10,9 +10,9 @@ import heapq
 from collections.abc import Sequence
 
 import numpy as np
-from jaxtyping import Float, Int32, Int64
 from numpy.typing import NDArray
 
+from tellapart.arrays import Float, Int32, Int64
 from tellapart.errors import TellapartError
 from tellapart.retrievers.neighbours import CELLS, Neighbours, directions, nearest, nearest_others
 from tellapart.retrievers.retriever import Watch, unwatched

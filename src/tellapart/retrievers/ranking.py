@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import torch
-from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.nn import functional
 
+from tellapart.arrays import Bool, Float
 from tellapart.retrievers.settings import HardestConfig, InfoNceConfig, PairwiseConfig
 
 RankingLoss = Callable[[Float[Tensor, "b b"], torch.Generator], Float[Tensor, " b"]]

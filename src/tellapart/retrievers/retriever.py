@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Float32
 
+from tellapart.arrays import Float32
 from tellapart.errors import TellapartError
 
 Watch = Callable[[int, int], None]  # how many of how many are done

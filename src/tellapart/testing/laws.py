@@ -10,9 +10,9 @@ from tempfile import TemporaryDirectory
 from types import MappingProxyType
 
 import torch
-from jaxtyping import Float, Int
 from torch import Tensor
 
+from tellapart.arrays import Float, Int
 from tellapart.captioners.folder import SavedCaptioner, load_captioner, save_captioner
 from tellapart.decoding.sampling import Sampling, sample
 from tellapart.decoding.search import beam, greedy

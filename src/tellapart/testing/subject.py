@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 import torch
-from jaxtyping import Float
 from torch import Tensor
 
+from tellapart.arrays import Float
 from tellapart.captioners.folder import CaptionerSettings, build_captioner, describe_captioner
 from tellapart.captioners.parts import CAPTIONERS
 from tellapart.data.text import PRESETS

@@ -17,10 +17,11 @@ from typing import Any
 
 import lmdb
 import numpy as np
-from jaxtyping import Float16
 
+from tellapart.arrays import Float16
 from tellapart.errors import TellapartError
-from tellapart.vision.encoder import PARTS, Encoder, Features
+from tellapart.vision.encoder import Encoder
+from tellapart.vision.features import PARTS, Features
 
 MAP_SIZE = 1 << 40  # address space to reserve, not disk space: the file grows with what is in it
 

@@ -18,12 +18,13 @@ from typing import Any
 
 import numpy as np
 import onnxruntime
-from jaxtyping import Float32
 from PIL import Image
 
+from tellapart.arrays import Float32
 from tellapart.errors import TellapartError
 from tellapart.storage import cache_folder, new_file
-from tellapart.vision.encoder import Encoder, Features
+from tellapart.vision.encoder import Encoder
+from tellapart.vision.features import Features
 
 PREPROCESSING = (
     "whole picture, bicubic, (rgb - 127) / 128"  # part of the identity: changing it changes features

@@ -2,50 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Protocol, runtime_checkable
 
 import numpy as np
-from jaxtyping import Float16, Float32
 from PIL import Image
 
-PARTS = ("grid", "pooled", "classes")
-
-
-def in_order(parts: Collection[str]) -> list[str]:
-    """Names of parts in the one order in which they are stored and passed on."""
-    return [part for part in PARTS if part in parts]
-
-
-@dataclass(frozen=True, slots=True)
-class Features:
-    """What an encoder sees in a batch of pictures.
-
-    Always half precision: features are rounded once, where they are made, so that a caption never depends
-    on whether they came from the cache or fresh from the encoder.
-    """
-
-    grid: Float16[np.ndarray, "b n d"]  # one vector a place in the picture, row by row
-    pooled: Float16[np.ndarray, "b p"]  # one vector for the whole picture
-    classes: Float16[np.ndarray, "b c"]  # probability of each named class; c = 0 where the encoder names none
-
-    def row(self, number: int) -> Features:
-        """One picture's features, as a batch of one."""
-        rows = slice(number, number + 1)
-        return Features(self.grid[rows], self.pooled[rows], self.classes[rows])
-
-    def only(self, parts: Collection[str]) -> Features:
-        """These parts; the others emptied, so that nobody carries what nobody asked for."""
-        return Features(*(kept if part in parts else kept[:, :0] for part, kept in self._parts()))
-
-    def _parts(self) -> Iterator[tuple[str, Float16[np.ndarray, "b ..."]]]:
-        return zip(PARTS, (self.grid, self.pooled, self.classes), strict=True)
-
-
-def stack(features: Sequence[Features]) -> Features:
-    """Several batches as one."""
-    return Features(*(np.concatenate([getattr(some, part) for some in features]) for part in PARTS))
+from tellapart.arrays import Float32
+from tellapart.vision.features import Features
+from tellapart.vision.nouns import name_in_words
+from tellapart.vision.traits import EncoderTraits
 
 
 @runtime_checkable
@@ -94,3 +60,13 @@ class Encoder(Protocol):
     def encode(self, pixels: Float32[np.ndarray, "b 3 h w"]) -> Features:
         """Features of a batch of prepared pictures."""
         ...
+
+
+def traits_of(encoder: Encoder) -> EncoderTraits:
+    """What a captioner must know of an encoder at hand."""
+    return EncoderTraits(
+        name=encoder.name,
+        identity=encoder.identity,
+        shapes=dict(encoder.shapes),
+        nouns=tuple(map(name_in_words, encoder.class_names)),
+    )

@@ -10,13 +10,14 @@ from itertools import islice
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Float32
 
+from tellapart.arrays import Float32
 from tellapart.data.images import decode
 from tellapart.data.picture_files import read_bytes
 from tellapart.errors import TellapartError
 from tellapart.vision.cache import FeatureCache, digest_of
-from tellapart.vision.encoder import Encoder, Features
+from tellapart.vision.encoder import Encoder
+from tellapart.vision.features import Features
 
 AHEAD = 4  # tasks a thread that wait while others run
 WRITE_EVERY = 64  # pictures a transaction: what a kill can cost at the most
@@ -103,18 +104,19 @@ def _in_parallel(
 ) -> Iterator[_Outcome]:
     source = iter(paths)
     running: deque[Future[list[_Outcome]]] = deque()
-    with ThreadPoolExecutor(encoder.threads) as pool:
-        try:
-            while True:
-                for _ in range(encoder.threads * AHEAD - len(running)):
-                    if group := list(islice(source, encoder.batch_size)):
-                        running.append(pool.submit(_look_at, group, encoder, parts, cache))
-                if not running:
-                    return
-                yield from running.popleft().result()
-        finally:
-            for future in running:
-                future.cancel()
+    pool = ThreadPoolExecutor(encoder.threads)
+    try:
+        while True:
+            for _ in range(encoder.threads * AHEAD - len(running)):
+                if group := list(islice(source, encoder.batch_size)):
+                    running.append(pool.submit(_look_at, group, encoder, parts, cache))
+            if not running:
+                return
+            yield from running.popleft().result()
+    finally:
+        # No waiting: Ctrl-C may have come between taking a lock and saying so, and a thread that needs
+        # that lock will wait for ever.
+        pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _look_at(

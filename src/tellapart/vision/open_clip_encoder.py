@@ -6,9 +6,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from jaxtyping import Float
 from torch import Tensor
 
+from tellapart.arrays import Float
 from tellapart.errors import TellapartError
 from tellapart.registry import suggest
 from tellapart.vision.torch_encoder import Pixels, TorchEncoder, View, make_encoder, no_classes, row_by_row

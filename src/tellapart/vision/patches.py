@@ -9,10 +9,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-from jaxtyping import Float32
 from PIL import Image
 
-from tellapart.vision.encoder import Encoder, Features
+from tellapart.arrays import Float32
+from tellapart.vision.encoder import Encoder
+from tellapart.vision.features import Features
 
 CELLS = 9  # a side of the grid, as in the default encoder
 CELL = 6  # pixels a side of a cell

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from jaxtyping import Float, Float16, Float32
 from PIL import Image
 from torch import Tensor, nn
 
-from tellapart.vision.encoder import Features
+from tellapart.arrays import Float, Float16, Float32
+from tellapart.vision.features import Features
 
 HALF_MAX = torch.finfo(torch.float16).max
 

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float, Float32
 from PIL import Image
 from torch import Tensor, nn
 
+from tellapart.arrays import Float, Float32
 from tellapart.errors import TellapartError
 from tellapart.vision.checkpoints import Checkpoint, read_checkpoint, read_config, reading
 from tellapart.vision.torch_encoder import Pixels, TorchEncoder, View, make_encoder, no_classes

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from tellapart.errors import TellapartError
 from tellapart.registry import Config
-from tellapart.vision.encoder import Encoder
-from tellapart.vision.nouns import name_in_words
 
 
 class EncoderTraits(Config):
@@ -15,16 +13,6 @@ class EncoderTraits(Config):
     identity: str
     shapes: dict[str, tuple[int, ...]]  # of one picture's grid (places, width), pooled and classes
     nouns: tuple[str, ...] = ()  # a plain word for each of its classes
-
-    @classmethod
-    def of(cls, encoder: Encoder) -> EncoderTraits:
-        """Those of an encoder at hand."""
-        return cls(
-            name=encoder.name,
-            identity=encoder.identity,
-            shapes=dict(encoder.shapes),
-            nouns=tuple(map(name_in_words, encoder.class_names)),
-        )
 
     def grid(self) -> tuple[int, int]:
         """Places of the grid and width of each; an encoder without a grid is refused."""

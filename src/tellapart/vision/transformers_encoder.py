@@ -9,9 +9,9 @@ from types import ModuleType
 from typing import Any
 
 import torch
-from jaxtyping import Float
 from torch import Tensor, nn
 
+from tellapart.arrays import Float
 from tellapart.errors import TellapartError
 from tellapart.foreign.source import Source, find_source
 from tellapart.vision.torch_encoder import Pixels, TorchEncoder, View, make_encoder, no_classes, row_by_row

@@ -16,9 +16,9 @@ from tellapart.captioners.folder import CaptionerSettings, build_captioner, desc
 from tellapart.captioners.parts import CAPTIONERS
 from tellapart.types import AnyCaptioner, Vision
 from tellapart.vision.checkpoints import read_checkpoint
+from tellapart.vision.encoder import traits_of
 from tellapart.vision.parts import load_encoder
 from tellapart.vision.tower_encoder import take_tower
-from tellapart.vision.traits import EncoderTraits
 
 NAMES = {"smolvlm": "image-text"}  # of captioners, where a kind of checkpoint has another
 
@@ -59,7 +59,7 @@ def tiny(tiny_folder: Callable[[str], Path]) -> Callable[..., Tiny]:
             {"checkpoint": str(folder), "train": train, "prompt": prompt, "lora_rank": 2, "lora_alpha": 4.0}
         )
         assert part.own_encoder is not None
-        traits = EncoderTraits.of(load_encoder(part.own_encoder(config)))
+        traits = traits_of(load_encoder(part.own_encoder(config)))
         captioner = build_captioner(name, config, text=None, traits=traits).double().eval()
         side = 32 if kind == "smolvlm" else 16
         pixels = torch.randn(4, 3, side, side, generator=torch.Generator().manual_seed(5)).double()

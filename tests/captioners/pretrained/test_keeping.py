@@ -19,8 +19,8 @@ from tellapart.captioning import load
 from tellapart.ensembles import write_ensemble
 from tellapart.errors import TellapartError
 from tellapart.recipe import load_recipe
+from tellapart.vision.encoder import traits_of
 from tellapart.vision.parts import load_encoder
-from tellapart.vision.traits import EncoderTraits
 
 
 def nudged(made: Any, seed: int) -> SavedCaptioner:
@@ -67,7 +67,7 @@ def test_a_checkpoint_whose_frozen_weights_changed_is_refused(
 ) -> None:
     folder = Path(shutil.copytree(tiny_folder("blip"), tmp_path / "blip"))
     config = CAPTIONERS.get("blip").configure({"checkpoint": str(folder), "train": "lora", "lora_rank": 2})
-    traits = EncoderTraits.of(load_encoder(f"tower:{folder}"))
+    traits = traits_of(load_encoder(f"tower:{folder}"))
     captioner = build_captioner("blip", config, text=None, traits=traits)
     weights = load_file(folder / "model.safetensors")
     changed = {name: tensor * 0.3 if "text_decoder" in name else tensor for name, tensor in weights.items()}
@@ -137,7 +137,7 @@ def test_settings_that_are_no_object_are_refused(tiny_folder: Callable[[str], Pa
 
 def test_a_prompt_is_text_and_nothing_else(tiny_folder: Callable[[str], Path]) -> None:
     config = CAPTIONERS.get("blip").configure({"checkpoint": str(tiny_folder("blip")), "prompt": "🦓"})
-    traits = EncoderTraits.of(load_encoder(f"tower:{tiny_folder('blip')}"))
+    traits = traits_of(load_encoder(f"tower:{tiny_folder('blip')}"))
     with pytest.raises(TellapartError, match="tokenizer cannot read '🦓'"):
         build_captioner("blip", config, text=None, traits=traits)
     named = CAPTIONERS.get("blip").configure({"checkpoint": str(tiny_folder("blip")), "prompt": "a [SEP]"})

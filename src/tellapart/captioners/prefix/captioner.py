@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from tellapart.arrays import Float, Int
 from tellapart.captioners.kept_weights import keep_only_trained
 from tellapart.captioners.prefix.language_model import LanguageModel, choose_trained, load_language_model
 from tellapart.captioners.prefix.mapping import build_mapping

@@ -7,9 +7,9 @@ constants where it stays as it is.
 from __future__ import annotations
 
 import torch
-from jaxtyping import Float
 from torch import Tensor, nn
 
+from tellapart.arrays import Float
 from tellapart.captioners.expect import expect_grid, expect_pooled
 from tellapart.captioners.settings.prefix import PrefixConfig
 from tellapart.errors import TellapartError

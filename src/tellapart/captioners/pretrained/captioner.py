@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import torch
-from jaxtyping import Float, Int
 from torch import Tensor
 
+from tellapart.arrays import Float, Int
 from tellapart.captioners.per_image import PerImage
 from tellapart.captioners.pretrained.family import (
     FamilyState,

@@ -13,9 +13,9 @@ from importlib import import_module
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from tellapart.arrays import Bool, Float, Int
 from tellapart.captioners.per_image import PerImage
 
 

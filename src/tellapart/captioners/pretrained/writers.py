@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from jaxtyping import Float, Int
 from torch import Tensor, nn
+
+from tellapart.arrays import Float, Int
 
 
 @dataclass(frozen=True, slots=True)

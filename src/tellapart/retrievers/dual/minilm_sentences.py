@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Float32
 from torch import Tensor
 
+from tellapart.arrays import Bool, Float, Float32
 from tellapart.foreign.minilm import WIDTH, MiniLM, Spelling, load_minilm
 from tellapart.retrievers.dual.sentences import Read, SentenceEncoder
 

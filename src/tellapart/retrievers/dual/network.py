@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
-from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn import functional
 
+from tellapart.arrays import Bool, Float
 from tellapart.data.word_text import WordText
 from tellapart.foreign.glove import glove_vectors
 from tellapart.retrievers.dual.minilm_sentences import MiniLmSentences

@@ -9,19 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Float32, Int
 from numpy.typing import NDArray
 
+from tellapart.arrays import Float, Float32, Int
 from tellapart.errors import TellapartError
 from tellapart.model_folder import not_its_weights
 from tellapart.retrievers.dual.folder import WHAT, SavedDual, read_dual
 from tellapart.retrievers.dual.words import read_words, unknown_words
 from tellapart.retrievers.retriever import Placed, Retriever, Watch, unwatched
-from tellapart.storage import cache_folder
-from tellapart.vision.cache import FeatureCache
-from tellapart.vision.encoder import Encoder, Features, in_order, stack
-from tellapart.vision.looking import Seen, look
-from tellapart.vision.parts import load_encoder
+from tellapart.vision.features import Features, in_order, stack
 
 SENTENCES = 256  # read together
 PICTURES = 64  # placed together
@@ -42,11 +38,11 @@ class DualRetriever(Retriever):
 
     def place(self, paths: Iterable[Path | TellapartError]) -> Iterator[Placed | TellapartError]:
         """Through the encoder, whose features are remembered."""
-        encoder = self._encoder
-        cache = FeatureCache(cache_folder(), encoder)
-        results = look(paths, encoder, parts=self._parts, cache=cache)
+        from tellapart.retrievers.dual.seeing import see  # a sentence must not wait for what opens pictures
+
+        results = see(paths, self.settings.encoder, self._parts, needed_by=f"the retriever {self.name}")
         while group := list(islice(results, PICTURES)):
-            good = [seen for seen in group if isinstance(seen, Seen)]
+            good = [seen for seen in group if not isinstance(seen, TellapartError)]
             vectors = iter(self.embed_features(stack([seen.features for seen in good])) if good else ())
             for seen in group:
                 yield seen if isinstance(seen, TellapartError) else Placed(seen.path, next(vectors))
@@ -94,17 +90,6 @@ class DualRetriever(Retriever):
         forth = _lstm_maximum(read, self._weights, ending="")
         back = _lstm_maximum([numbers[::-1] for numbers in read], self._weights, ending="_reverse")
         return np.concatenate([forth, back], axis=1)
-
-    @cached_property
-    def _encoder(self) -> Encoder:
-        traits = self.settings.encoder
-        encoder = load_encoder(traits.name)
-        if encoder.identity != traits.identity:
-            raise TellapartError(
-                f"the retriever {self.name} was trained with {traits.identity}, here is {encoder.identity}",
-                hint=f"install the version of the encoder {traits.name} that it was trained with",
-            )
-        return encoder
 
     @cached_property
     def _minilm(self) -> Any:

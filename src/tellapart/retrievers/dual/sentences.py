@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
+from tellapart.arrays import Bool, Float, Int
 from tellapart.data.word_text import WordText
 from tellapart.retrievers.dual.words import read_words
 from tellapart.retrievers.settings import DualConfig

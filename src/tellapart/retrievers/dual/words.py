@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from jaxtyping import Int
 
+from tellapart.arrays import Int
 from tellapart.data.text import words
 from tellapart.data.word_text import WordText
 

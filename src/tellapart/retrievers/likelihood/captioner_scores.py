@@ -10,15 +10,16 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from jaxtyping import Float32, Int
 
+from tellapart.arrays import Float32, Int
 from tellapart.errors import TellapartError
 from tellapart.retrievers.likelihood.kept import PICTURES, kept_scores
 from tellapart.retrievers.retriever import Watch, unwatched
 from tellapart.storage import cache_folder
 from tellapart.types import AnyCaptioner, Vision
 from tellapart.vision.cache import FeatureCache
-from tellapart.vision.encoder import Encoder, Features, in_order
+from tellapart.vision.encoder import Encoder
+from tellapart.vision.features import Features, in_order
 from tellapart.vision.looking import look
 
 

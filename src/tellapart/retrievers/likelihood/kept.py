@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Float32
 
+from tellapart.arrays import Float32
 from tellapart.retrievers.likelihood.pairs import score_blocks
 from tellapart.retrievers.retriever import Watch
 from tellapart.storage import cache_folder, new_file

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
-from jaxtyping import Float
 from torch import Tensor, nn
 
+from tellapart.arrays import Float
 from tellapart.retrievers.likelihood.prefixes import Prefixes
 from tellapart.types import MeetsLate, Vision
 

@@ -7,8 +7,9 @@ off is the same for all pictures.
 from __future__ import annotations
 
 import numpy as np
-from jaxtyping import Float, Int
 from scipy.special import logsumexp
+
+from tellapart.arrays import Float, Int
 
 
 def log_marginal(sampled: Float[np.ndarray, "captions samples"]) -> Float[np.ndarray, " captions"]:

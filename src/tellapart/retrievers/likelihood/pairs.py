@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import torch
-from jaxtyping import Float
 from torch import Tensor
 
+from tellapart.arrays import Float
 from tellapart.errors import TellapartError
 from tellapart.retrievers.likelihood.late import LateScorer
 from tellapart.retrievers.likelihood.stepwise import StepScorer

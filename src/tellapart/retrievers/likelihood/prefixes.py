@@ -12,8 +12,9 @@ from itertools import pairwise
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
 from torch import Tensor
+
+from tellapart.arrays import Float, Int
 
 
 @dataclass(frozen=True, slots=True)

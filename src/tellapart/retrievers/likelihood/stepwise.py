@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
-from jaxtyping import Float, Int
 from torch import Tensor
 
+from tellapart.arrays import Float, Int
 from tellapart.retrievers.likelihood.prefixes import Prefixes
 from tellapart.types import AnyCaptioner, State, Vision
 

@@ -2,35 +2,49 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Int64
 
+from tellapart.arrays import Int64
 from tellapart.errors import TellapartError
 from tellapart.retrievers.store.look import Look, look
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Listing:
     """The pictures of a folder and of those inside it."""
 
     folder: Path
-    names: list[str]  # paths inside the folder
+    joined: bytes  # their paths inside the folder, with zeros between
     sizes: Int64[np.ndarray, " n"]
     changed: Int64[np.ndarray, " n"]  # time of the last change, in nanoseconds
     texts: list[str]  # the .txt files there: each may hold captions of the picture of its name
     problems: list[TellapartError]  # what cannot be looked at
     when: int  # the time at which the look began, in nanoseconds
+    key: bytes  # of the names in the order in which they were seen
+    seen_at: Int64[np.ndarray, " n"]  # the place of each in that order
+
+    @cached_property
+    def names(self) -> list[str]:
+        """Paths inside the folder."""
+        return apart(self.joined)
 
     def in_order(self) -> Listing:
         """The same with the pictures in the order in which `find_pictures` gives them, folder by folder."""
         # As mere letters, "a b/1.jpg" would stand before "a/1.jpg".
         keys = [name.split("/") for name in self.names]
         order = sorted(range(len(keys)), key=keys.__getitem__)
-        names = [self.names[place] for place in order]
-        return replace(self, names=names, sizes=self.sizes[order], changed=self.changed[order])
+        return replace(
+            self,
+            joined=joined([self.names[place] for place in order]),
+            sizes=self.sizes[order],
+            changed=self.changed[order],
+            seen_at=self.seen_at[order],
+        )
 
 
 def list_pictures(folder: Path) -> Listing:
@@ -41,7 +55,18 @@ def list_pictures(folder: Path) -> Listing:
 def listing_of(folder: Path, seen: Look) -> Listing:
     """What was seen in a folder."""
     sizes, changed = np.frombuffer(seen.sizes, np.int64), np.frombuffer(seen.changed, np.int64)
-    return Listing(folder, seen.names, sizes, changed, seen.texts, seen.problems, seen.when)
+    places = np.arange(len(sizes))
+    return Listing(folder, seen.names, sizes, changed, seen.texts, seen.problems, seen.when, seen.key, places)
+
+
+def joined(names: list[str]) -> bytes:
+    """Names as bytes, with zeros between."""
+    return os.fsencode("\0".join(names))
+
+
+def apart(names: bytes) -> list[str]:
+    """The other way round."""
+    return os.fsdecode(names).split("\0") if names else []
 
 
 def without_ending(name: str) -> str:

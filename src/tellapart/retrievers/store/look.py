@@ -6,18 +6,19 @@ second process can look while the first one starts. So that it can begin at once
 
 from __future__ import annotations
 
+import hashlib
 import os
 import pickle
+import signal
 import stat
-import subprocess
-import sys
 import time
 from array import array
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from typing import BinaryIO
 
 from tellapart.data.picture_files import PICTURE_SUFFIXES, find_pictures, read_bytes
 from tellapart.errors import TellapartError
@@ -29,14 +30,26 @@ def _numbers() -> array[int]:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What was seen, in no particular order."""
+    """What was seen, in no particular order, but mostly in the same as the last time."""
 
     when: int  # the time at which the look began, in nanoseconds
-    names: list[str] = field(default_factory=list)  # paths inside the folder
+    names: bytes  # paths inside the folder, with zeros between: taking them apart takes a while
+    key: bytes  # of the names in their order
+    sizes: array[int]
+    changed: array[int]  # time of the last change, in nanoseconds
+    texts: list[str]  # the .txt files there
+    problems: list[TellapartError]  # what cannot be looked at
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What was seen so far."""
+
+    names: list[str] = field(default_factory=list)
     sizes: array[int] = field(default_factory=_numbers)
-    changed: array[int] = field(default_factory=_numbers)  # time of the last change, in nanoseconds
-    texts: list[str] = field(default_factory=list)  # the .txt files there
-    problems: list[TellapartError] = field(default_factory=list)  # what cannot be looked at
+    changed: array[int] = field(default_factory=_numbers)
+    texts: list[str] = field(default_factory=list)
+    problems: list[TellapartError] = field(default_factory=list)
 
 
 def look(folder: Path) -> Look:
@@ -44,89 +57,148 @@ def look(folder: Path) -> Look:
     if not folder.is_dir():
         there = "is not a folder" if folder.exists() else "does not exist"
         raise TellapartError(f"{folder} {there}", hint="name the folder that holds the pictures")
-    seen = Look(time.time_ns())
+    when, seen = time.time_ns(), _Seen()
     folders = [""]
     while folders:
         folders += _look_into(folder, folders.pop(), seen)
     if not seen.names and not seen.problems:
         raise _problem_of(folder)
-    return seen
+    names = os.fsencode("\0".join(seen.names))
+    key = hashlib.sha256(names).digest()
+    return Look(when, names, key, seen.sizes, seen.changed, seen.texts, seen.problems)
+
+
+@dataclass(frozen=True, slots=True)
+class _Other:
+    """A process that looks."""
+
+    number: int
+    told: BinaryIO  # what it says
+
+    def end(self) -> None:
+        """Wait for it no longer."""
+        os.kill(self.number, signal.SIGKILL)
+        os.waitpid(self.number, 0)
+        self.told.close()
+
+
+_begun: dict[Path, _Other] = {}  # looks that nobody has asked for yet
+
+
+def begin_to_look(arguments: Sequence[str]) -> None:
+    """Let another process look at the first of a command's arguments that names a folder.
+
+    For the very first moments of a program, while it has but one thread: the other process goes on as a copy
+    of this one, and has nothing to import. Before the command line has been understood, the folder is a
+    guess; if it was not the one meant, nobody will ask for what was seen.
+    """
+    with suppress(OSError):  # a sentence may be too long for a name
+        folder = next((path for path in map(Path, arguments) if path.is_dir()), None)
+        if folder is not None and hasattr(os, "fork"):
+            _begun[folder] = _fork(folder)
+
+
+def _fork(folder: Path) -> _Other:
+    reading, writing = os.pipe()
+    number = os.fork()
+    if number:
+        os.close(writing)
+        return _Other(number, os.fdopen(reading, "rb"))
+    try:
+        nowhere = os.open(os.devnull, os.O_RDWR)
+        for stream in range(3):  # nobody who reads our output shall wait for this process
+            os.dup2(nowhere, stream)
+        with os.fdopen(writing, "wb") as file:
+            _tell(look(folder), file)
+    finally:
+        os._exit(0)
 
 
 @contextmanager
 def looking_ahead(folder: Path) -> Iterator[Callable[[], Look]]:
-    """Let another process look at the folder meanwhile; what is given waits for it and says what it saw."""
-    try:
-        # Without -P a file of the folder one happens to be in could pass for a part of Python.
-        command = [sys.executable, "-P", "-m", "tellapart.retrievers.store.look", str(folder)]
-        other = subprocess.Popen(  # noqa: S603 - ourselves
-            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-        )
-    except OSError:
-        yield lambda: look(folder)
+    """What is given says what the folder holds, and waits for the other process, if one looks at it."""
+    other = _begun.pop(folder, None)
+    while _begun:
+        _, mistaken = _begun.popitem()
+        mistaken.end()
+    if other is None:
+        yield cache(lambda: look(folder))
         return
-    with other:
-        try:
-            yield cache(lambda: _seen_by(other) or look(folder))
-        finally:
-            other.kill()
+    try:
+        yield cache(lambda: _seen_by(other) or look(folder))
+    finally:
+        other.end()
 
 
-def _seen_by(other: subprocess.Popen[bytes]) -> Look | None:
+def _seen_by(other: _Other) -> Look | None:
     """What another process saw; None where it came to grief, whatever the reason."""
-    data, _ = other.communicate()
-    if other.returncode or not data:
+    try:
+        told = pickle.loads(other.told.read())  # noqa: S301 - our own
+    except (EOFError, pickle.UnpicklingError):
         return None
-    when, names, sizes, changed, texts, problems = pickle.loads(data)  # noqa: S301 - from our own process
+    when, names, key, sizes, changed, texts, problems = told
     errors = [TellapartError(problem, hint=hint) for problem, hint in problems]
-    return Look(when, names, sizes, changed, texts, errors)
+    return Look(when, names, key, sizes, changed, texts, errors)
 
 
-def _tell(folder: Path) -> None:
-    """Look on behalf of another process."""
-    seen = look(folder)
+def _tell(seen: Look, file: BinaryIO) -> None:
     problems = [(error.problem, error.hint) for error in seen.problems]
-    told = (seen.when, seen.names, seen.sizes, seen.changed, seen.texts, problems)
-    sys.stdout.buffer.write(pickle.dumps(told, protocol=5))
+    told = (seen.when, seen.names, seen.key, seen.sizes, seen.changed, seen.texts, problems)
+    file.write(pickle.dumps(told, protocol=5))
 
 
-def _look_into(folder: Path, inside: str, seen: Look) -> list[str]:
+def _look_into(folder: Path, inside: str, seen: _Seen) -> list[str]:
     """Add what stands in one folder; the folders in it are given back."""
     prefix = f"{inside}/" if inside else ""
-    folders = []
+    pictures, folders = [], []
     try:
-        with os.scandir(f"{folder}/{inside}") as entries:
-            for entry in entries:
-                name = entry.name
-                if name[0] == ".":
-                    continue
-                ending = name[name.rfind(".") :]
-                if ending in PICTURE_SUFFIXES or ending.lower() in PICTURE_SUFFIXES:
-                    if _is_folder(entry, prefix + name, seen):
+        # By the folder's number: the system need not find the way to it anew for each file.
+        with _opened(folder / inside) as number:
+            with os.scandir(number) as entries:
+                for entry in entries:
+                    name = entry.name
+                    if name[0] == ".":
+                        continue
+                    ending = name[name.rfind(".") :]
+                    if ending in PICTURE_SUFFIXES or ending.lower() in PICTURE_SUFFIXES:
+                        pictures.append(name)
+                    elif entry.is_dir(follow_symlinks=False):
                         folders.append(prefix + name)
-                elif entry.is_dir(follow_symlinks=False):
-                    folders.append(prefix + name)
-                elif ending.lower() == ".txt":
-                    seen.texts.append(prefix + name)
+                    elif ending.lower() == ".txt":
+                        seen.texts.append(prefix + name)
+            return folders + _look_at(pictures, number, folder, prefix, seen)
     except OSError:
         seen.problems.append(_problem_of(folder / inside))
     return folders
 
 
-def _is_folder(entry: os.DirEntry[str], name: str, seen: Look) -> bool:
-    """Add what is named like a picture, unless it is a folder."""
+def _look_at(names: list[str], number: int, folder: Path, prefix: str, seen: _Seen) -> list[str]:
+    """Add files that are named like pictures; folders that are so named are given back."""
+    folders = []
+    for name in names:
+        try:
+            about = os.stat(name, dir_fd=number)
+        except OSError:  # a link that leads nowhere
+            seen.problems.append(_problem_of(folder / prefix / name))
+            continue
+        if stat.S_ISREG(about.st_mode):
+            seen.names.append(prefix + name)
+            seen.sizes.append(about.st_size)
+            seen.changed.append(about.st_mtime_ns)
+        elif not stat.S_ISDIR(about.st_mode):
+            seen.problems.append(_problem_of(folder / prefix / name))
+        elif not (folder / prefix / name).is_symlink():
+            folders.append(prefix + name)
+    return folders
+
+
+@contextmanager
+def _opened(folder: Path) -> Iterator[int]:
+    number = os.open(folder, os.O_RDONLY)
     try:
-        about = entry.stat()
-    except OSError:  # a link that leads nowhere
-        seen.problems.append(_problem_of(Path(entry.path)))
-        return False
-    if stat.S_ISREG(about.st_mode):
-        seen.names.append(name)
-        seen.sizes.append(about.st_size)
-        seen.changed.append(about.st_mtime_ns)
-    elif not stat.S_ISDIR(about.st_mode):
-        seen.problems.append(_problem_of(Path(entry.path)))
-    return entry.is_dir(follow_symlinks=False)
+        yield number
+    finally:
+        os.close(number)
 
 
 def _problem_of(path: Path) -> TellapartError:
@@ -139,10 +211,3 @@ def _problem_of(path: Path) -> TellapartError:
         except TellapartError as error:
             return error
     return TellapartError(f"{path} could not be read", hint="try again: it has changed in between")
-
-
-if __name__ == "__main__":
-    try:
-        _tell(Path(sys.argv[1]))
-    except TellapartError:
-        sys.exit(1)  # the one who asked will find the same

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
 import numpy as np
-from jaxtyping import Int64
 
+from tellapart.arrays import Int64
 from tellapart.errors import TellapartError
-from tellapart.retrievers.store.listing import Listing
+from tellapart.retrievers.store.listing import Listing, apart, joined
 from tellapart.retrievers.store.vectors import Kept
 
 SECOND = 1_000_000_000  # nanoseconds
@@ -40,27 +39,21 @@ class Memory:
     """The pictures of a folder as they were when their vectors were kept."""
 
     names: list[str]
-    numbers: Mapping[str, int]  # where each name stands
     sizes: Int64[np.ndarray, " n"]
     changed: Int64[np.ndarray, " n"]
     failures: Mapping[str, Failure]
-
-    @classmethod
-    def of(
-        cls,
-        names: list[str],
-        sizes: Int64[np.ndarray, " n"],
-        changed: Int64[np.ndarray, " n"],
-        failures: Mapping[str, Failure],
-    ) -> Memory:
-        """With the names' numbers."""
-        return cls(names, dict(zip(names, range(len(names)), strict=True)), sizes, changed, failures)
+    key: bytes  # of the look at the folder that they are from
+    seen: Int64[np.ndarray, " m"]  # for each picture in the order of that look, its number; or UNKNOWN
 
     def places(self, listing: Listing) -> Int64[np.ndarray, " m"]:
         """For each picture there is now, its number here; UNKNOWN where it is new or has changed."""
-        places = np.array([self.numbers.get(name, UNKNOWN) for name in listing.names], np.int64)
         if not self.names:
-            return places
+            return np.full(len(listing.sizes), UNKNOWN)
+        if listing.key == self.key:  # the same names in the same order: nobody has to read them
+            places = self.seen[listing.seen_at]
+        else:
+            numbers = dict(zip(self.names, range(len(self.names)), strict=True))
+            places = np.array([numbers.get(name, UNKNOWN) for name in listing.names], np.int64)
         same = (self.sizes[places] == listing.sizes) & (self.changed[places] == listing.changed)
         return np.where(same, places, UNKNOWN)
 
@@ -81,25 +74,29 @@ class Memory:
         """As the arrays that a store keeps."""
         failures = {name: asdict(failure) for name, failure in self.failures.items()}
         return {
-            "names": np.frombuffer(os.fsencode("\0".join(self.names)), np.uint8),
+            "names": np.frombuffer(joined(self.names), np.uint8),
             "sizes": self.sizes,
             "changed": self.changed,
             "failures": np.frombuffer(json.dumps(failures).encode("ascii"), np.uint8),
+            "key": np.frombuffer(self.key, np.uint8),
+            "seen": self.seen,
         }
 
 
 def recall(kept: Kept) -> Memory:
     """What a store remembers."""
     if not kept.beside:
-        return Memory.of([], np.empty(0, np.int64), np.empty(0, np.int64), {})
-    names, sizes, changed, failures = (
-        kept.beside[name] for name in ("names", "sizes", "changed", "failures")
+        return Memory([], np.empty(0, np.int64), np.empty(0, np.int64), {}, b"", np.empty(0, np.int64))
+    names, sizes, changed, failures, key, seen = (
+        kept.beside[name] for name in ("names", "sizes", "changed", "failures", "key", "seen")
     )
-    return Memory.of(
-        os.fsdecode(names.tobytes()).split("\0") if len(sizes) else [],
+    return Memory(
+        apart(names.tobytes()),
         sizes,
         changed,
         {name: Failure(**fields) for name, fields in json.loads(failures.tobytes()).items()},
+        key.tobytes(),
+        seen,
     )
 
 

@@ -16,8 +16,8 @@ from itertools import chain
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Bool, Int64, UInt8
 
+from tellapart.arrays import Bool, Int64, UInt8
 from tellapart.data.picture_files import read_bytes
 from tellapart.errors import TellapartError
 from tellapart.retrievers.index import Pool
@@ -70,7 +70,7 @@ def gather_pictures(
     listing = look() if look else list_pictures(folder)
     known = int(np.count_nonzero(_known_rows(listing, memory, kept.entries, sound) != UNKNOWN))
     failures = memory.failing(listing)
-    if known == len(memory.names) and known + len(failures) == len(listing.names):
+    if known == len(memory.names) and known + len(failures) == len(listing.sizes):
         problems = _in_order([*listing.problems, *(failure.error() for failure in failures.values())])
         return Pictures(listing, memory.names, Pool(kept.vectors, kept.entries), kept.digests, problems, ())
     ordered = listing.in_order()
@@ -211,11 +211,15 @@ class _Update:
         found = [(place, digest) for place, digest in found if digest in numbers or digest in self.fresh]
         places = [place for place, _ in found]
         names = self.listing.names
-        memory = Memory.of(
+        seen = np.full(len(names), UNKNOWN)
+        seen[self.listing.seen_at[places]] = np.arange(len(places))
+        memory = Memory(
             [names[place] for place in places],
             self.listing.sizes[places],
             sure_times(self.listing)[places],
             {names[place]: failure for place, failure in self.failures.items()},
+            self.listing.key,
+            seen,
         )
         return Entries([digest for _, digest in found], memory.beside())
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Float32
 
+from tellapart.arrays import Float32
 from tellapart.retrievers.retriever import Retriever, Watch, unwatched
 from tellapart.retrievers.store.keeping import Keeper
 from tellapart.retrievers.store.vectors import Entries, Kept, Vector, store_of

@@ -16,7 +16,7 @@ import numpy as np
 
 from tellapart.storage import new_file
 
-FORMAT = 1  # another number for every change of what is written, here or by those who use it
+FORMAT = 2  # another number for every change of what is written, here or by those who use it
 _KIND = b"tellapart table "
 _SUM = hashlib.sha256().digest_size
 

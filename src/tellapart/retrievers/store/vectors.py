@@ -19,8 +19,8 @@ from functools import cached_property
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Bool, Float32, Int64, UInt8, UInt32
 
+from tellapart.arrays import Bool, Float32, Int64, UInt8, UInt32
 from tellapart.retrievers.retriever import Retriever
 from tellapart.retrievers.store.table_file import Unusable, read_table, write_table
 from tellapart.storage import cache_folder

@@ -1,0 +1,40 @@
+"""Pictures seen through the encoder that a retriever was trained with; what it saw is remembered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+from pathlib import Path
+
+from tellapart.errors import TellapartError
+from tellapart.storage import cache_folder
+from tellapart.vision.cache import FeatureCache
+from tellapart.vision.encoder import Encoder
+from tellapart.vision.looking import Seen, look
+from tellapart.vision.parts import load_encoder
+from tellapart.vision.traits import EncoderTraits
+
+
+def see(
+    paths: Iterable[Path | TellapartError], traits: EncoderTraits, parts: Sequence[str], *, needed_by: str
+) -> Iterator[Seen | TellapartError]:
+    """What the encoder of these traits sees in each file, in the files' order.
+
+    Args:
+        paths: of pictures; errors are passed on.
+        traits: of the encoder that is needed: one that sees otherwise is refused.
+        parts: of its features that are wanted.
+        needed_by: who needs it, for the message.
+    """
+    encoder = _load(traits.name)
+    if encoder.identity != traits.identity:
+        raise TellapartError(
+            f"{needed_by} was trained with {traits.identity}, here is {encoder.identity}",
+            hint=f"install the version of the encoder {traits.name} that it was trained with",
+        )
+    return look(paths, encoder, parts=parts, cache=FeatureCache(cache_folder(), encoder))
+
+
+@cache
+def _load(name: str) -> Encoder:
+    return load_encoder(name)
