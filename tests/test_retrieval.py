@@ -199,7 +199,13 @@ def test_names_of_recipes_and_kinds(
     (tmp_path / "runs").symlink_to(runs, target_is_directory=True)
     assert find_run("mrnn") == str(Path("runs") / "mrnn")
     assert find_run("mrnn.toml") == str(Path("runs") / "mrnn")
-    assert find_run("default") == "default"
+    for name in ("default", "judge", "elsewhere/mrnn", "clip:openai/mrnn", "clip:mrnn", "mrnn.v1"):
+        assert find_run(name) == name
+    (runs / "judge").mkdir()
+    (runs / "judge" / "recipe.toml").touch()
+    assert find_run("judge") == "judge", "the one that ships"
+    with pytest.raises(TellapartError, match="the recipe meshed-flickr8k was not trained here"):
+        find_run("meshed-flickr8k")
     assert find_run(str(runs / "mrnn")) == str(runs / "mrnn")
     assert is_retriever("judge")
     assert is_retriever("clip:somewhere")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 from pathlib import Path
@@ -11,7 +12,10 @@ import numpy as np
 import pytest
 import torch
 
+from tellapart.data.examples import SPLITS
+from tellapart.data.shapes.dataset import write_shapes
 from tellapart.errors import TellapartError
+from tellapart.foreign import glove
 from tellapart.recipe import RetrieverRecipe, load_experiment, load_recipe
 from tellapart.retriever_learner import Recalls, RetrieverLearner, prepare_retriever
 from tellapart.retrievers.loading import load_retriever
@@ -121,6 +125,35 @@ def test_two_halves_share_no_picture_and_leave_none_out() -> None:
     assert first | second == whole
     assert not first & second
     assert abs(len(first) - len(second)) <= 1
+
+
+def test_what_is_measured_on_is_not_learnt_from(tmp_path: Path) -> None:
+    folder = write_shapes(tmp_path / "scenes", count=60, seed=1)
+    lines = [json.loads(line) for line in (folder / "captions.jsonl").read_text().splitlines()]
+    for line in lines:
+        line["captions"] = [f"{caption} in {line['split']}" for caption in line["captions"]]
+    (folder / "captions.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    ids = {split: {line["image"] for line in lines if line["split"] == split} for split in SPLITS}
+    assert all(ids.values())
+    changes = (f"data.path={folder / 'captions.jsonl'}", f"data.images={folder}", "data.format=jsonl")
+    some = learner(*changes, "data.min_count=1")
+    for data, split in ((some.train_set, "train"), (some.val_set, "val")):
+        assert {f"images/{example.path.name}" for example in data.examples} == ids[split]
+    assert some.text is not None
+    assert "train" in some.text.vocabulary
+    assert "val" not in some.text.vocabulary
+    assert "test" not in some.text.vocabulary
+
+
+def test_validation_is_without_dropout() -> None:
+    some = learner("retriever.dropout=0.5")
+    some.network.train()
+    assert some.validate() == some.validate()
+
+
+def test_learnt_word_vectors_need_no_wheel(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(glove, "_places", pytest.fail)
+    assert learner("retriever.word_vectors=learned", "retriever.more_words=0").text is not None
 
 
 def test_glove_brings_words_that_no_caption_has() -> None:

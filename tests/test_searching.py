@@ -268,7 +268,9 @@ def test_sentences_are_told_from_files(photos: Path, tmp_path: Path, monkeypatch
     (tmp_path / "odd. file").touch()
     for text in ("dog", "photos", " a red dog ", "a dog. a cat", "it is like dog.jpg", "x" * 5000, "a\0b"):
         assert read_query(text) == Query(text.strip())
-    for text in ("a dog.jpeg", "odd. file", "dog.jpg", "photos/RED.PNG"):
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "dog").touch()
+    for text in ("a dog.jpeg", "odd. file", "dog.jpg", "photos/RED.PNG", "photos/my dog.jpg", "in/dog"):
         assert read_query(text) == Query(text, Path(text))
     assert read_query(Path("dog")) == Query("dog", Path("dog"))
 

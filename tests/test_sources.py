@@ -144,3 +144,15 @@ def test_not_everything_can_be_held_out(main: Path) -> None:
     more = SourceConfig(path=write(main / "more.jsonl", ["a", "b", "c"]), held_out=3)
     with pytest.raises(TellapartError, match=r"3 images are to be held out of more\.jsonl, which has 3"):
         read_sources(data(main, more), seed=1)
+
+
+def test_a_line_for_each_caption_is_still_one_image(main: Path) -> None:
+    lines = [
+        {"image": f"{number % 4}.jpg", "caption": f"caption {number}", "split": ("train", "val")[number % 2]}
+        for number in range(12)
+    ]
+    (main / "lines.jsonl").write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    found = read_examples(DataConfig(root=str(main), path="lines.jsonl", format="jsonl"), seed=1)
+    assert [example.image_id for example in found] == ["0", "1", "2", "3"]
+    assert found[1].captions == ("caption 1", "caption 5", "caption 9")
+    assert splits(found) == {"train": 2, "val": 2}

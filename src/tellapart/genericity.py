@@ -20,7 +20,7 @@ from tellapart.data.examples import Example
 from tellapart.errors import TellapartError
 from tellapart.metrics.diversity import diversity
 from tellapart.metrics.material import Material, Watch, unwatched
-from tellapart.retrievers.entropy import high_half, retrieval_entropy
+from tellapart.retrievers.entropy import expect_settings, high_half, retrieval_entropy
 from tellapart.retrievers.retriever import Retriever
 from tellapart.storage import new_folder, write_text
 
@@ -35,6 +35,9 @@ class Hesitation:
 
     temperature: float
     top_n: int | None = None  # None: the whole pool
+
+    def __post_init__(self) -> None:
+        expect_settings(self.temperature, self.top_n)  # before minutes of work
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +79,7 @@ class Genericity:
     retriever: str  # identity
     pictures: int  # of the pool
     hesitation: Hesitation
+    notes: tuple[str, ...] = ()  # what a reader of the values must be told
 
     def order(self) -> Sequence[int]:
         """The pairs, the most generic first; of two as generic the earlier."""
@@ -113,6 +117,7 @@ class Genericity:
             "retriever": self.retriever,
             "temperature": self.hesitation.temperature,
             "top_n": self.hesitation.top_n,
+            "notes": list(self.notes),
             "high": self.half(high=True).to_json(),
             "low": self.half(high=False).to_json(),
             "most_generic": [{"caption": caption, "entropy": value} for caption, value in most],
@@ -154,7 +159,8 @@ def measure_genericity(
         watch: told what is done, and how far it is.
     """
     pairs = tuple(Pair(example, caption) for example in examples for caption in example.captions)
-    paths = pool or [example.path for example in examples]
+    # Each picture once, also where a file has a line for each caption.
+    paths = list(dict.fromkeys(example.path for example in examples)) if pool is None else pool
     pictures = retriever.embed_images(paths, watch=lambda done, total: watch("placing pictures", done, total))
     # Once a sentence: it then has one value, however often it was said.
     sentences = {sentence: row for row, sentence in enumerate(dict.fromkeys(pair.caption for pair in pairs))}
@@ -168,7 +174,9 @@ def measure_genericity(
         top_n=hesitation.top_n,
         watch=lambda done, total: watch("measuring entropy", done, total),
     )[[sentences[pair.caption] for pair in pairs]]
-    return Genericity(pairs, entropy, high_half(entropy), retriever.identity, len(pictures), hesitation)
+    notes = tuple(retriever.notes(list(sentences)))
+    identity = retriever.identity
+    return Genericity(pairs, entropy, high_half(entropy), identity, len(pictures), hesitation, notes)
 
 
 def expect_free(folder: Path) -> None:

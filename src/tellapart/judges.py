@@ -105,9 +105,12 @@ def fits(
     retriever: Retriever, sentences: Sequence[str], pictures: Sequence[Path], *, watch: Watch = unwatched
 ) -> Score:
     """The cosine of each sentence with its own picture."""
-    places = {picture: place for place, picture in enumerate(dict.fromkeys(pictures))}
-    seen = retriever.embed_images(list(places), watch=watch)[[places[picture] for picture in pictures]]
-    cosines = (retriever.embed_texts(sentences) * seen).sum(axis=1)
+    whose, said = list(dict.fromkeys(pictures)), list(dict.fromkeys(sentences))  # people judge in many pairs
+    seen = dict(zip(whose, retriever.embed_images(whose, watch=watch), strict=True))
+    read = dict(zip(said, retriever.embed_texts(said), strict=True))
+    cosines = [
+        float(read[sentence] @ seen[picture]) for sentence, picture in zip(sentences, pictures, strict=True)
+    ]
     notes = tuple(f"{retriever.name}: {note}" for note in retriever.notes(sentences))
     return mean_score(retriever.name, cosines, signed({"retriever": retriever.identity}), notes=notes)
 

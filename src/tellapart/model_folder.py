@@ -20,6 +20,7 @@ from tellapart.errors import TellapartError
 from tellapart.registry import Config
 from tellapart.storage import new_folder, write_text
 
+KINDS = ("captioner", "retriever")  # the key that names its network tells which a config.json is of
 CONFIG, WEIGHTS, WORDS, CARD = "config.json", "model.safetensors", "vocabulary.json", "card.md"
 
 S = TypeVar("S", bound=Config)
@@ -53,7 +54,8 @@ def read_model_settings(folder: Path, kind: type[S], *, version: int, what: str)
     try:
         text = _text(path, what)
         content = json.loads(text)
-        # The format comes first: settings of another one may have other keys.
+        _expect_kind(folder, content, what)
+        # The format comes before all else: settings of another one may have other keys.
         if isinstance(content, dict) and (written := content.get("format", version)) != version:
             if type(written) is not int:
                 raise not_settings(path, what)
@@ -64,6 +66,14 @@ def read_model_settings(folder: Path, kind: type[S], *, version: int, what: str)
         return kind.model_validate_json(text)
     except (json.JSONDecodeError, ValidationError) as error:
         raise not_settings(path, what) from error
+
+
+def _expect_kind(folder: Path, content: object, what: str) -> None:
+    other = next(
+        (kind for kind in KINDS if kind != what and isinstance(content, dict) and kind in content), ""
+    )
+    if other:
+        raise TellapartError(f"{folder}: a {other} stands there, no {what}", hint=f"name a {what}")
 
 
 def not_settings(path: Path, what: str) -> TellapartError:

@@ -124,7 +124,10 @@ def see_pictures(
 def find_distractors(source: Path) -> list[Path | TellapartError]:
     """The pictures of a folder, or those that a caption file speaks of."""
     if source.is_dir():
-        return list(find_pictures([source]))
+        found = list(find_pictures([source]))
+        if all(isinstance(path, TellapartError) for path in found):
+            raise next(path for path in found if isinstance(path, TellapartError))
+        return found
     return [example.path for example in read_dataset(source).strict()]
 
 

@@ -29,7 +29,7 @@ from tellapart.errors import TellapartError
 from tellapart.metrics.retrieval import median_rank, ranks, recall, sentence_ranks
 from tellapart.metrics.sentences import Ints
 from tellapart.model_folder import CONFIG
-from tellapart.recipe import Experiment, load_experiment
+from tellapart.recipe import Experiment, built_in_recipes, load_experiment
 from tellapart.retrievers.distinct import dot_products
 from tellapart.retrievers.likelihood.captioner_scores import Likelihood
 from tellapart.retrievers.likelihood.normalised import log_marginal, perplexity_ratio, pointwise_information
@@ -129,8 +129,13 @@ def retrieve(name: str, wish: Wish, *, watch: Watch, recipe: Experiment | None =
                 f"scores cannot be normalised by {normalisation!r}",
                 hint=f"there are: {', '.join(NORMALISATIONS)}",
             )
-    name = find_run(name)
-    recipe = recipe or _own_recipe(name)
+    if wish.language_model is not None and PMI not in wish.normalise:
+        raise TellapartError(
+            "a language model is only asked for PMI", hint=f"add --normalise {PMI}, or leave it out"
+        )
+    if recipe is None:
+        name = find_run(name)
+        recipe = _own_recipe(name)
     field = _field(recipe, wish)
     if is_retriever(name):
         return _by_retriever(name, field, wish, watch)
@@ -147,11 +152,20 @@ def load_likelihood(name: str | os.PathLike[str]) -> Likelihood:
 
 
 def find_run(name: str) -> str:
-    """The run of a recipe, where a name is that of a recipe and of nothing nearer."""
-    if Path(name).is_dir():
+    """The run in runs/ of a recipe, where a name is that of a recipe and of nothing nearer."""
+    path = Path(name)
+    is_file = path.suffix == ".toml" and path.is_file()
+    is_bare = path.name == name and ":" not in name and name not in SHIPPED
+    if path.is_dir() or not (is_file or is_bare):
         return name
-    run = Path("runs") / Path(name).stem
-    return str(run) if Run(run).recipe.exists() else name
+    run = Path("runs") / path.name.removesuffix(".toml")
+    if Run(run).recipe.exists():
+        return str(run)
+    if is_file or name in built_in_recipes():
+        raise TellapartError(
+            f"{run}: the recipe {name} was not trained here", hint=f"first: tellapart train {name}"
+        )
+    return name
 
 
 def is_retriever(name: str) -> bool:

@@ -34,7 +34,7 @@ from tellapart.retrievers.store.sentences import gather_sentences
 NEAR = 0.99
 COMPARED = 1000  # of the best hits, that are compared with one another
 
-_WORD = re.compile(r"\w+")
+_WORD = re.compile(r"[^\W_]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,8 +187,8 @@ def nothing_to_search(found: Found) -> TellapartError:
 def read_query(query: str | os.PathLike[str]) -> Query:
     """Tell a sentence from a picture's file.
 
-    A path object is a file. A text is one if it ends as pictures do and has no space in it, or if there is
-    a file of that name with an ending.
+    A path object is a file. A text is one if it ends as pictures do and has a folder before its name or no
+    space in it; or if there is a file of that name, with an ending or a folder before it.
     """
     if not isinstance(query, str):
         return Query(os.fspath(query), Path(query))
@@ -196,10 +196,10 @@ def read_query(query: str | os.PathLike[str]) -> Query:
     if not text:
         raise TellapartError("the query is empty", hint="say what to look for, or name a picture")
     ending = Path(text).suffix.lower()
-    if ending and os.path.isfile(query):  # noqa: PTH113 - Path.is_file fails on long sentences
-        return Query(query, Path(query))
-    if ending in PICTURE_SUFFIXES and not any(sign.isspace() for sign in text):
-        return Query(query, Path(query))
+    is_file = os.path.isfile(query)  # noqa: PTH113 - Path.is_file fails on long sentences
+    is_name = "/" in text or not any(sign.isspace() for sign in text)
+    if (ending in PICTURE_SUFFIXES and is_name) or (is_file and (ending or "/" in text)):
+        return Query(query, Path(query if is_file else text))
     return Query(text)
 
 

@@ -63,7 +63,7 @@ def _read_main(data: DataConfig, *, seed: int) -> Sequence[Example]:
         folder = cache_folder() / "shapes" / f"v{VERSION}-{data.scenes}-{data.look_alikes}-{seed}"
         write_shapes(folder, count=data.scenes, seed=seed, look_alikes=data.look_alikes)
         return read_dataset(folder / "captions.jsonl", format="jsonl", images=folder).strict()
-    examples = _read(data, path=data.path, images=data.images, form=data.format)
+    examples = together(_read(data, path=data.path, images=data.images, form=data.format))
     return examples if any(example.split for example in examples) else split_off(examples, data.val_share)
 
 
@@ -73,6 +73,8 @@ def _read_extra(data: DataConfig, extra: SourceConfig, trained_on: set[str]) -> 
     Photographs that the main data set trains on cannot be held out.
     """
     examples = _read(data, path=extra.path, images=extra.images, form=extra.format)
+    if extra.pictures:
+        examples = together(examples)
     if any(example.split for example in examples):
         examples = [
             replace(example, split=example.split if example.split == "train" else LEFT_OUT)
@@ -99,6 +101,19 @@ def _read_extra(data: DataConfig, extra: SourceConfig, trained_on: set[str]) -> 
 def _read(data: DataConfig, *, path: str, images: str, form: str) -> Sequence[Example]:
     folder = data.resolve(images) if images else None
     return read_dataset(data.resolve(path), format=form, images=folder).strict()
+
+
+def together(examples: Sequence[Example]) -> Sequence[Example]:
+    """Each image once with all its captions, also where the file has a line for each caption.
+
+    Twice in a batch, a picture would be its own wrong answer.
+    """
+    found: dict[tuple[str, str, str], Example] = {}
+    for example in examples:
+        key = example.image_id, str(example.path), example.split
+        first = found.get(key)
+        found[key] = replace(first, captions=first.captions + example.captions) if first else example
+    return list(found.values())
 
 
 def _cleared(examples: Sequence[Example], measured: set[str]) -> Sequence[Example]:

@@ -77,7 +77,7 @@ def test_a_table_for_people(tellapart: Tellapart, captions: Path, judge: Path) -
     assert lines[2].startswith("low: specific")
     assert lines[3] == "most generic:"
     assert "least generic:" in lines
-    assert "over the 3 closest of 5 pictures, temperature 0.01" in lines[-1]
+    assert "over the 3 closest of 5 pictures, temperature 0.07" in lines[-1]
 
 
 def test_recipes_and_other_pools(tellapart: Tellapart, captions: Path, judge: Path, tmp_path: Path) -> None:

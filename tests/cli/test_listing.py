@@ -61,6 +61,12 @@ def test_presets_are_values_rather_than_text(tellapart: Tellapart) -> None:
     assert rows["contrastive"]["keep_emoji"] is True
 
 
+def test_retrievers_that_are_only_named_are_listed_too(tellapart: Tellapart) -> None:
+    names = [row["name"] for row in json.loads(tellapart("list", "retrievers", "--json").out)]
+    assert names[0] == "dual"
+    assert {"judge", "reranker", "clip:MODEL", "siglip:MODEL", "likelihood"} <= set(names)
+
+
 def test_an_unknown_kind_is_wrong_usage(tellapart: Tellapart) -> None:
     outcome = tellapart("list", "captionners")
     assert (outcome.code, outcome.out) == (2, "")

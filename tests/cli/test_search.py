@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -225,3 +227,41 @@ def test_an_older_store_is_made_again_with_a_note(search: Tellapart, photos: Pat
     assert second.err.rstrip().endswith("was written by another version of tellapart: it is made again")
     third = search("a red circle", photos, "-k", "2")
     assert (third.out, third.err) == (first.out, "")
+
+
+def test_captions_cannot_write_to_the_screen_what_they_like(tellapart: Tellapart, photos: Path) -> None:
+    picture = next(photos.rglob("*.png"))
+    picture.with_suffix(".txt").write_text("a \x1b[2Jdog\n")
+    outcome = tellapart("search", str(picture), photos)
+    assert outcome.code == 0, outcome.err
+    assert "\x1b" not in outcome.out
+    assert "a \\x1b[2Jdog" in outcome.out
+
+
+def test_a_captioner_is_no_retriever(tellapart: Tellapart, photos: Path, tiny_captioner: Path) -> None:
+    outcome = tellapart("search", "a dog", photos, "--retriever", tiny_captioner)
+    assert outcome.code == 1
+    assert f"{tiny_captioner}: a captioner stands there, no retriever" in outcome.err
+
+
+def test_nothing_that_was_begun_goes_on_when_nobody_asks(photos: Path) -> None:
+    """The look at the folder begins before it is known that only the help is wanted."""
+    program = (
+        "import os, sys, time\n"
+        "from tellapart.retrievers.store import look\n"
+        "look.look = lambda folder: time.sleep(100)\n"
+        "sys.argv = ['tellapart', 'search', '--help', sys.argv[1]]\n"
+        "begin = look.begin_to_look\n"
+        "def begin_and_tell(arguments):\n"
+        "    begin(arguments)\n"
+        "    (other,) = look._begun.values()\n"
+        "    print('number', other.number, flush=True)\n"
+        "look.begin_to_look = begin_and_tell\n"
+        "from tellapart.__main__ import main\n"
+        "main()\n"
+    )
+    command = [sys.executable, "-c", program, str(photos)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    number = next(line for line in done.stdout.splitlines() if line.startswith("number"))
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(number.split()[1]), 0)

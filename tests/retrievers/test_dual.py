@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -13,6 +14,7 @@ import pytest
 import torch
 from PIL import Image
 from safetensors.numpy import load_file, save_file
+from tests.retrievers.tiny_dual import write_tiny_dual
 
 from tellapart.corpus import as_vision
 from tellapart.data.text import TextRules
@@ -93,6 +95,34 @@ def test_a_sentence_does_not_depend_on_its_neighbours(tmp_path: Path) -> None:
     alone = np.concatenate([runtime.embed_texts([caption]) for caption in CAPTIONS])
     np.testing.assert_allclose(together, np.tile(alone, (100, 1)), atol=1e-6)
     assert runtime.embed_texts([]).shape == (0, 8)
+    rows = together.reshape(100, len(CAPTIONS), -1)
+    np.testing.assert_array_equal(rows, np.broadcast_to(rows[:1], rows.shape), "said again, placed again")
+    for embed in (runtime.embed_texts, runtime.embed_images):
+        with pytest.raises(TellapartError, match="'a dog' is no list"):
+            embed("a dog")
+
+
+def test_pictures_of_the_same_bytes_have_the_same_place(scenes: Path, tmp_path: Path) -> None:
+    runtime = load_retriever(write_tiny_dual(tmp_path / "tiny", CAPTIONS))
+    pictures = sorted((scenes / "images").iterdir())[:50]
+    copies = [Path(shutil.copy(picture, tmp_path / f"{picture.stem}.png")) for picture in pictures]
+    rows = runtime.embed_images([*pictures, *reversed(copies), pictures[0]])
+    np.testing.assert_array_equal(rows[:50], rows[50:100][::-1])
+    np.testing.assert_array_equal(rows[0], rows[100])
+
+
+def test_words_without_a_vector_are_unknown(tmp_path: Path) -> None:
+    network = network_of(TINY)
+    folder = saved(tmp_path / "dual", network, TINY)
+    runtime = load_dual("mine", folder)
+    assert runtime.unknown_words("a dog runs, quokkas too") == ["quokkas", "too"]
+    text = runtime._saved.text
+    assert text is not None
+    vectors = runtime._weights["sentences.vectors"]
+    vectors[text.vocabulary.id("dog")] = vectors[text.vocabulary.unknown]
+    assert load_dual("mine", folder).unknown_words("a dog") == []
+    del runtime.__dict__["_has_vector"]
+    assert runtime.unknown_words("a dog runs") == ["dog"]
 
 
 @pytest.mark.parametrize("config", [TINY, GLOVE, MINILM], ids=["learned", "glove", "minilm"])

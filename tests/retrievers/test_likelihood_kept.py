@@ -158,3 +158,13 @@ def test_bad_input(likelihood: Likelihood, pictures: Sequence[Path], tmp_path: P
         likelihood.scores(SENTENCES, [tmp_path / "broken.png"])
     with pytest.raises(TellapartError, match="looks at pictures, not a language model"):
         likelihood.scores_of_nothing(SENTENCES)
+
+
+def test_scores_with_a_flipped_bit_are_made_again(likelihood: Likelihood, pictures: Sequence[Path]) -> None:
+    right = np.array(likelihood.scores(SENTENCES, pictures))
+    (file,) = files()
+    data = bytearray(file.read_bytes())
+    data[len(data) // 2] ^= 0x40
+    file.write_bytes(data)
+    np.testing.assert_array_equal(likelihood.scores(SENTENCES, pictures), right)
+    assert bytes(data) != file.read_bytes()

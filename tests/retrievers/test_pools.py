@@ -64,6 +64,15 @@ def test_the_pool_has_its_size_and_is_grown_by_the_rule(features: Matrix, size: 
     )
 
 
+@pytest.mark.parametrize("noise", [0, 1e-3])
+def test_more_copies_than_neighbours_are_known_of(noise: float) -> None:
+    chance = np.random.default_rng(0)
+    features = chance.normal(size=(300, 16))
+    features[::2] = features[0] + noise * chance.normal(size=(150, 16))
+    chosen = hard_pool(features, 150)
+    assert set(chosen.tolist()) == set(range(0, 300, 2))
+
+
 def _group(cosines: Matrix, row: int, others: set[int], group: int) -> tuple[float, list[int]]:
     nearest = sorted(others, key=lambda each: (-cosines[row, each], each))[: group - 1]
     missing = group - 1 - len(nearest)

@@ -39,7 +39,9 @@ Without = Annotated[
 
 By = Annotated[
     list[str] | None,
-    typer.Option(help="Also the cosine of a retriever: as --by of self-retrieve.", show_default=False),
+    typer.Option(
+        help="Also the cosine by a retriever: judge, reranker, a folder, clip:…", show_default=False
+    ),
 ]
 
 
@@ -70,8 +72,7 @@ def correlate(
 
     Example: tellapart correlate flickr8k/ExpertAnnotations.txt --references flickr8k/captions.txt
     """
-    if by and images is None:
-        raise TellapartError("--by needs the pictures", hint="name their folder with --images")
+    _expect_judges(by, images)
     from tellapart.judgement import correlate as agree
     from tellapart.judgement import read_panel, usual_tau
     from tellapart.scoring import choose
@@ -103,6 +104,15 @@ def correlate(
         remark(text)
     if panel.own:
         remark(f"{panel.own} judged captions were references of their image: left out")
+
+
+def _expect_judges(by: list[str] | None, images: Path | None) -> None:
+    if by:
+        from tellapart.judges import expect_judges
+
+        expect_judges(by)
+        if images is None:
+            raise TellapartError("--by needs the pictures", hint="name their folder with --images")
 
 
 def _fits(name: str, panel: Panel, images: Path, watch: Watch) -> Score:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from tellapart.cli.console import remark, say, stderr, tell, tell_table, waiting, watching
+from tellapart.cli.console import one_line, remark, say, stderr, tell, tell_table, waiting, watching
 from tellapart.errors import TellapartError
 
 if TYPE_CHECKING:
@@ -32,7 +32,9 @@ Changes = Annotated[
 ]
 Out = Annotated[
     Path | None,
-    typer.Option(help="Folder for entropy.jsonl, high.jsonl and low.jsonl.", show_default=False),
+    typer.Option(
+        help="Folder for entropy.jsonl, high.jsonl, low.jsonl and summary.json.", show_default=False
+    ),
 ]
 
 
@@ -43,7 +45,9 @@ def entropy(
     by: Annotated[
         str, typer.Option(help="Retriever: judge, reranker, a folder, clip:…, siglip:….")
     ] = "judge",
-    temperature: Annotated[float, typer.Option(help="What cosines are divided by; CLIP's is 0.01.")] = 0.01,
+    temperature: Annotated[
+        float, typer.Option(help="What cosines are divided by, as in its training; CLIP's is 0.01.")
+    ] = 0.07,
     top_n: TopN = None,
     pool: AskedPictures = None,
     images: Images = None,
@@ -53,7 +57,7 @@ def entropy(
 ) -> None:
     """Divide a training set into captions that fit many pictures (high entropy) and those that fit few.
 
-    Example: tellapart entropy mrnn-flickr8k --temperature 0.01 --top-n 100 --out halves/
+    Example: tellapart entropy mrnn-flickr8k --top-n 1000 --out halves/
     """
     from tellapart.genericity import (
         Hesitation,
@@ -79,6 +83,8 @@ def entropy(
         say(found.to_json())
     else:
         _show(found)
+    for note in found.notes:
+        remark(f"{retriever.name}: {note}: of these it may make nothing, and call them generic")
     if found.is_high.all():
         remark("all captions are as generic: there is no lower half")
     if out is not None:  # last: what took minutes is on the screen, should the disk be full
@@ -139,9 +145,10 @@ def _show(found: Genericity) -> None:
     for title, sentences in (("most generic", most), ("least generic", least)):
         tell(f"{title}:")
         for caption, value in sentences:
-            tell(f"  {value:.3f}  {caption}")
+            tell(f"  {value:.3f}  {one_line(caption)}")
     asked = found.hesitation
-    closest = "all" if asked.top_n is None else f"the {asked.top_n:,} closest"
+    is_all = asked.top_n is None or asked.top_n >= found.pictures
+    closest = "all" if is_all else f"the {asked.top_n:,} closest"
     tell(
         f"in nats, by {found.retriever} over {closest} of {found.pictures:,} pictures, "
         f"temperature {asked.temperature:g}"

@@ -48,6 +48,21 @@ REGISTRIES: dict[Kind, Registry[Any]] = {
 }
 
 
+_READY: list[dict[str, object]] = [
+    {"name": "judge", "what": "a trained dual encoder that ships: to judge captions", "paper": ""},
+    {
+        "name": "reranker",
+        "what": "another, trained apart from it: to choose captions and search",
+        "paper": "",
+    },
+    {"name": "FOLDER", "what": "a dual encoder or the run that trained it", "paper": ""},
+    {"name": "clip:MODEL", "what": "CLIP from a folder or by hub name", "paper": "Radford et al. 2021"},
+    {"name": "siglip:MODEL", "what": "SigLIP from a folder or by hub name", "paper": "Zhai et al. 2023"},
+    {"name": "likelihood", "what": "the captioner's own: for self-retrieve", "paper": "Dai & Lin 2017"},
+]
+"""Retrievers that are not built from a recipe but named where one is asked for."""
+
+
 def list_parts(
     kind: Annotated[Kind, typer.Argument(help="What to list.", show_default=False)],
     json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
@@ -73,7 +88,10 @@ def _rows(kind: Kind) -> list[dict[str, object]]:
         return _captioners()
     if kind in REGISTRIES:
         parts = [REGISTRIES[kind].get(name) for name in REGISTRIES[kind].names()]
-        return [{"name": part.name, "what": part.summary, "paper": part.paper} for part in parts]
+        rows: list[dict[str, object]] = [
+            {"name": part.name, "what": part.summary, "paper": part.paper} for part in parts
+        ]
+        return rows + (_READY if kind is Kind.retrievers else [])
     if kind is Kind.presets:
         return [{"name": name, **rules.model_dump()} for name, rules in PRESETS.items()]
     return [{"name": name} for name in (built_in_recipes() if kind is Kind.recipes else FORMATS)]

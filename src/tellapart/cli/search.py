@@ -88,11 +88,11 @@ def search(
 
 def _show(found: Found) -> None:
     for hit in found.hits:
-        caption = f": {hit.captions[0]}" if hit.captions else ""
+        caption = f": {one_line(hit.captions[0])}" if hit.captions else ""
         mark = f" ({one_line(found.mark(hit))})" if found.mark(hit) else ""
         tell(f"{hit.score:6.3f}  {one_line(str(hit.path))}{caption}{mark}")
     if found.captions:
         tell("")
     for line in found.captions:
         more = f" and {len(line.images) - 1} more" if len(line.images) > 1 else ""
-        tell(f"{line.score:6.3f}  {line.caption} ({one_line(line.images[0])}{more})")
+        tell(f"{line.score:6.3f}  {one_line(line.caption)} ({one_line(line.images[0])}{more})")

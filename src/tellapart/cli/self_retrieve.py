@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json as jsons
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from itertools import combinations
 from pathlib import Path
@@ -102,12 +102,13 @@ def self_retrieve(
         expect_judges(names)
         written = read_written(captions, split=split, beam=beam, images=images)
         author = _author(captioner, written.captioner)
+        judges = [_judge(name, author) for name in names]
     field = _pool(written, pool, size=size, distractors=distractors, encoder=encoder)
     terms = Terms(at=places, ranks_from=ranks_from, same=same, draws=draws)
     verdicts = []
-    for name in names:
+    for name, judge in zip(names, judges, strict=True):
         with counting(f"asking {name}") as watch:
-            verdicts.append(retrieve(field, _judge(name, author, watch), terms, author=author))
+            verdicts.append(retrieve(field, judge(watch), terms, author=author))
     if json:
         say(_as_json(field, verdicts, author, ranks_from=ranks_from))
     else:
@@ -148,18 +149,21 @@ def _author(given: str | None, named: str) -> Author | None:
         return None
 
 
-def _judge(name: str, author: Author | None, watch: Watch) -> Judge:
+def _judge(name: str, author: Author | None) -> Callable[[Watch], Judge]:
+    """A judge who is there, and only has to be told who watches."""
     from tellapart.judges import LIKELIHOOD, judge_by, judge_by_likelihood
     from tellapart.retrievers.loading import load_retriever
 
     if name != LIKELIHOOD:
-        return judge_by(load_retriever(name), watch=watch)
+        retriever = load_retriever(name)
+        return lambda watch: judge_by(retriever, watch=watch)
     if author is None:
         raise TellapartError(
             f"--by {LIKELIHOOD} asks the captioner, and it is not known who wrote these captions",
             hint="name the captioner with --captioner",
         )
-    return judge_by_likelihood(author, watch=watch)
+    known = author
+    return lambda watch: judge_by_likelihood(known, watch=watch)
 
 
 def _pool(
@@ -216,7 +220,8 @@ def _show(pool: Pool, verdicts: Sequence[Verdict], author: Author | None, *, ran
     others = pool.inside - len(pool.ids)
     tell(
         f"{len(pool.ids):,} captions, each in a pool of {pool.size:,} pictures ({pool.name}; {others:,} have "
-        f"no caption); ranks from {ranks_from}, ties pessimistic; in brackets 95 % intervals"
+        f"no caption); ranks from {ranks_from}, ties pessimistic"
+        + ("; in brackets 95 % intervals" if any(verdict.intervals for verdict in verdicts) else "")
     )
     if author is None:
         tell("captioner: not known (name it with --captioner)")
@@ -251,7 +256,14 @@ def _write(
 ) -> None:
     """The files asked for; last, for what took minutes is on the screen should the disk be full."""
     if out is not None:
-        with new_file(out) as temporary, temporary.open("w", encoding="utf-8") as file:
+        with (
+            new_file(out) as temporary,
+            temporary.open(
+                "w",
+                encoding="utf-8",
+                errors="backslashreplace",  # as JSON spells what is no text, such as a file's name
+            ) as file,
+        ):
             for verdict in verdicts:
                 lines = (
                     finding.to_json(verdict.judge.name, ranks_from=ranks_from) for finding in verdict.findings

@@ -38,7 +38,7 @@ def glove_vectors(
 
 def most_frequent(count: int) -> tuple[str, ...]:
     """So many words of GloVe's, the most frequent first; all of them where it knows no more."""
-    return tuple(_places())[: max(count, 0)]
+    return tuple(_places())[:count] if count > 0 else ()  # who wants none need not have the wheel
 
 
 @cache

@@ -20,7 +20,7 @@ from torch.nn.functional import normalize
 from tellapart.arrays import Float32
 from tellapart.errors import TellapartError
 from tellapart.foreign.clip import CLIP, SIGLIP, ClipModel, Family, cut_note, read_clip
-from tellapart.retrievers.retriever import Placed, Retriever, Watch, unwatched
+from tellapart.retrievers.retriever import Placed, Retriever, Watch, expect_several, unwatched
 from tellapart.storage import cache_folder
 from tellapart.vision.cache import FeatureCache
 from tellapart.vision.features import Features
@@ -126,6 +126,7 @@ class ClipRetriever(Retriever):
         self, sentences: Sequence[str], *, watch: Watch = unwatched
     ) -> Float32[np.ndarray, "n d"]:
         """A unit row for each sentence; those that are read alike have the very same one."""
+        expect_several(sentences, "sentences")
         places: dict[tuple[int, ...], int] = {}
         tokens, _ = self.model.tokens(sentences)
         where = [places.setdefault(tuple(ids), len(places)) for ids in tokens]

@@ -38,13 +38,13 @@ def retrieval_entropy(
     Args:
         sentences: where a retriever places the sentences; one row each.
         pictures: where it places the pictures of the pool.
-        temperature: what similarities are divided by; CLIP's own is 0.01. It decides what comes out first: at
-            a low one, sentences that several pictures fit best; at a high one, those that fit no picture
-            well, such as sentences of rare words, of which the retriever makes nothing.
+        temperature: what similarities are divided by. At the one that a retriever was trained with (0.07 for
+            those that ship, 0.01 for CLIP) the softmax is the probability that it learnt; far below, one
+            picture takes nearly all, and the order of the sentences is another.
         top_n: only so many pictures, the closest to each sentence, take part; None: the whole pool.
         watch: told how many distinct sentences are done, and of how many.
     """
-    _expect_settings(temperature, top_n)
+    expect_settings(temperature, top_n)
     if not len(pictures):
         raise TellapartError("the pool has no picture", hint="name a pool with pictures in it")
     first, place = distinct_rows(sentences)
@@ -96,7 +96,8 @@ def high_half(values: Float64[np.ndarray, " n"]) -> Bool[np.ndarray, " n"]:
     return np.asarray(above if off_above < off_from_cut else from_cut)
 
 
-def _expect_settings(temperature: float, top_n: int | None) -> None:
+def expect_settings(temperature: float, top_n: int | None) -> None:
+    """An error where no entropy can be measured so."""
     if not math.isfinite(temperature) or temperature <= 0:
         raise TellapartError(
             f"the temperature is {temperature}",

@@ -23,6 +23,8 @@ def load_retriever(name: str | os.PathLike[str] = "judge") -> Retriever:
             a run that trained it, or CLIP or SigLIP: "clip:FOLDER_OR_HUB_NAME", "siglip:FOLDER_OR_HUB_NAME".
     """
     kind, colon, model = str(name).partition(":")
+    if not str(name) or (colon and kind in TOWERS and not model):
+        raise TellapartError(f"{name!r} names no retriever", hint=_hint())
     if colon and kind in TOWERS:
         from tellapart.retrievers.clip import load_clip, load_siglip  # bring torch along
 
@@ -38,7 +40,11 @@ def find_retriever(name: str | os.PathLike[str]) -> Path:
     if not folder.is_dir():
         raise TellapartError(
             f"{name}: no retriever is called so, and no folder",
-            hint=f"there are: {', '.join(SHIPPED)}; or name a folder, clip:MODEL or siglip:MODEL",
+            hint=_hint(),
         )
     inside = folder / "retriever"  # of a run
     return inside if not (folder / CONFIG).exists() and inside.is_dir() else folder
+
+
+def _hint() -> str:
+    return f"there are: {', '.join(SHIPPED)}; or name a folder, clip:MODEL or siglip:MODEL"

@@ -49,6 +49,9 @@ def hard_pool(
         if not left[row]:
             continue
         crowded, others = _crowd(known, row, left, group)
+        if len(others) < min(group - 1, int(left.sum()) - 1):
+            _look_again(features, known, row, left)  # of many copies all know the same few
+            crowded, others = _crowd(known, row, left, group)
         if -crowded > before:
             heapq.heappush(heap, (-crowded, row))
             continue
@@ -67,6 +70,18 @@ def _crowd(known: Neighbours, row: int, left: NDArray[np.bool_], group: int) -> 
     missing = group - 1 - len(places)
     total = float(known.closeness[row, places].astype(np.float64).sum()) - missing
     return total / (group - 1), rows[places].tolist()
+
+
+def _look_again(
+    features: Float[np.ndarray, "n d"], known: Neighbours, row: int, left: NDArray[np.bool_]
+) -> None:
+    """Let a picture know its nearest among those that are left."""
+    others = np.flatnonzero(left)
+    others = others[others != row]
+    found = nearest(features[row : row + 1], features[others], known.rows.shape[1])
+    count = found.rows.shape[1]
+    known.rows[row, :count] = others[found.rows[0]]
+    known.closeness[row, :count] = found.closeness[0]
 
 
 def distractor_sets(

@@ -69,12 +69,14 @@ class Retriever(ABC):
         self, paths: Sequence[str | os.PathLike[str]], *, watch: Watch = unwatched
     ) -> Float32[np.ndarray, "n d"]:
         """A unit row for each picture file; a file that cannot be read is an error."""
-        rows = np.empty((len(paths), self.width), np.float32)
-        for row, placed in enumerate(self.place(map(Path, paths))):
+        expect_several(paths, "pictures")
+        listed = [Path(path) for path in paths]
+        rows = np.empty((len(listed), self.width), np.float32)
+        for row, placed in enumerate(self.place(listed)):
             if isinstance(placed, TellapartError):
                 raise placed
             rows[row] = placed.vector
-            watch(row + 1, len(paths))
+            watch(row + 1, len(listed))
         return rows
 
     def scores(
@@ -82,3 +84,11 @@ class Retriever(ABC):
     ) -> Float32[np.ndarray, "sentences pictures"]:
         """The cosine of every sentence with every picture."""
         return np.asarray(self.embed_texts(sentences) @ self.embed_images(paths, watch=watch).T)
+
+
+def expect_several(things: object, what: str) -> None:
+    """One text in the place of several would be taken letter by letter."""
+    if isinstance(things, str | bytes | os.PathLike):
+        raise TellapartError(
+            f"{what} are asked for one by one: {str(things)!r} is no list", hint="write [...] around it"
+        )

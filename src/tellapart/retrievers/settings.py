@@ -28,7 +28,9 @@ class DualConfig(Config):
     )
     hidden: PositiveInt = Field(2048, description="units of the BiLSTM in each direction")
     classes: bool = Field(False, description="also look at the probabilities of the encoder's named classes")
-    dropout: float = Field(0.0, ge=0, lt=1, description="of the picture's features and the word vectors")
+    dropout: float = Field(
+        0.0, ge=0, lt=1, description="of the features, the word vectors and the sentence's state"
+    )
 
     @model_validator(mode="after")
     def _width_of_glove(self) -> DualConfig:

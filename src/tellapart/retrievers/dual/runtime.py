@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tellapart.arrays import Float, Float32, Int
+from tellapart.arrays import Bool, Float, Float32, Int
 from tellapart.errors import TellapartError
 from tellapart.model_folder import not_its_weights
 from tellapart.retrievers.dual.folder import WHAT, SavedDual, read_dual
-from tellapart.retrievers.dual.words import read_words, unknown_words
-from tellapart.retrievers.retriever import Placed, Retriever, Watch, unwatched
+from tellapart.retrievers.dual.words import read_words, words_of
+from tellapart.retrievers.retriever import Placed, Retriever, Watch, expect_several, unwatched
 from tellapart.vision.features import Features, in_order, stack
 
 SENTENCES = 256  # read together
@@ -37,15 +37,19 @@ class DualRetriever(Retriever):
         self._parts = in_order({"pooled", "classes"} if saved.config.classes else {"pooled"})
 
     def place(self, paths: Iterable[Path | TellapartError]) -> Iterator[Placed | TellapartError]:
-        """Through the encoder, whose features are remembered."""
+        """Through the encoder, whose features are remembered; files of the same bytes have the same place."""
         from tellapart.retrievers.dual.seeing import see  # a sentence must not wait for what opens pictures
 
         results = see(paths, self.settings.encoder, self._parts, needed_by=f"the retriever {self.name}")
+        known: dict[bytes, Float32[np.ndarray, " d"]] = {}  # a product rounds by the place of a row
         while group := list(islice(results, PICTURES)):
             good = [seen for seen in group if not isinstance(seen, TellapartError)]
-            vectors = iter(self.embed_features(stack([seen.features for seen in good])) if good else ())
+            new = list({seen.digest: seen for seen in good if seen.digest not in known}.values())
+            if new:
+                vectors = self.embed_features(stack([seen.features for seen in new]))
+                known |= {seen.digest: vector for seen, vector in zip(new, vectors, strict=True)}
             for seen in group:
-                yield seen if isinstance(seen, TellapartError) else Placed(seen.path, next(vectors))
+                yield seen if isinstance(seen, TellapartError) else Placed(seen.path, known[seen.digest])
 
     def embed_features(self, features: Features) -> Float32[np.ndarray, "n d"]:
         """Unit rows of pictures that the encoder has seen."""
@@ -62,26 +66,41 @@ class DualRetriever(Retriever):
         self, sentences: Sequence[str], *, watch: Watch = unwatched
     ) -> Float32[np.ndarray, "n d"]:
         """Unit rows of sentences."""
+        expect_several(sentences, "sentences")
         if self._saved.text is None:
-            states = self._minilm.sentence_features(sentences, watch=watch)
+            places = {sentence: place for place, sentence in enumerate(dict.fromkeys(sentences))}
+            rows = [places[sentence] for sentence in sentences]
+            states = self._minilm.sentence_features(list(places), watch=watch)
         else:
-            states = self._read(sentences, watch)
-        return _unit(states @ self._weights["project.weight"].T + self._weights["project.bias"])
+            read = [tuple(read_words(sentence, self._saved.text).tolist()) for sentence in sentences]
+            numbered = {numbers: place for place, numbers in enumerate(dict.fromkeys(read))}
+            rows = [numbered[numbers] for numbers in read]
+            states = self._read(list(numbered), watch)
+        # Sentences that are read alike once: a product rounds by the place of a row.
+        return _unit(states @ self._weights["project.weight"].T + self._weights["project.bias"])[rows]
 
     def unknown_words(self, sentence: str) -> Sequence[str]:
-        """Words outside its vocabulary; MiniLM's pieces spell any word."""
-        return unknown_words(sentence, self._saved.text) if self._saved.text else ()
-
-    def _read(self, sentences: Sequence[str], watch: Watch) -> Float32[np.ndarray, "n s"]:
-        """The greatest state of each unit of the BiLSTM, sentences of a length together."""
+        """Words outside its vocabulary, or without a vector there; MiniLM spells any word."""
         text = self._saved.text
-        assert text is not None
-        read = [read_words(sentence, text) for sentence in sentences]
+        if text is None:
+            return ()
+        return [word for word in words_of(sentence, text) if not self._has_vector[text.vocabulary.id(word)]]
+
+    @cached_property
+    def _has_vector(self) -> Bool[np.ndarray, " words"]:
+        """Which words are told apart from unknown ones; of rare ones neither GloVe nor training knew any."""
+        vectors = self._weights["sentences.vectors"]
+        assert self._saved.text is not None
+        unknown = self._saved.text.vocabulary.unknown
+        return np.asarray((vectors != vectors[unknown]).any(axis=1))
+
+    def _read(self, read: Sequence[tuple[int, ...]], watch: Watch) -> Float32[np.ndarray, "n s"]:
+        """The greatest state of each unit of the BiLSTM, sentences of a length together."""
         order = sorted(range(len(read)), key=lambda number: -len(read[number]))
         states = np.empty((len(read), 2 * self._saved.config.hidden), np.float32)
         for first in range(0, len(order), SENTENCES):
             rows = order[first : first + SENTENCES]
-            states[rows] = self._greatest([read[row] for row in rows])
+            states[rows] = self._greatest([np.array(read[row]) for row in rows])
             watch(min(first + SENTENCES, len(order)), len(order))
         return states
 

@@ -20,6 +20,8 @@ def see(
 ) -> Iterator[Seen | TellapartError]:
     """What the encoder of these traits sees in each file, in the files' order.
 
+    A cache that cannot be used costs time and no answer: the error stands among the results once.
+
     Args:
         paths: of pictures; errors are passed on.
         traits: of the encoder that is needed: one that sees otherwise is refused.
@@ -32,7 +34,15 @@ def see(
             f"{needed_by} was trained with {traits.identity}, here is {encoder.identity}",
             hint=f"install the version of the encoder {traits.name} that it was trained with",
         )
-    return look(paths, encoder, parts=parts, cache=FeatureCache(cache_folder(), encoder))
+    cache = None
+    try:
+        cache = FeatureCache(cache_folder(), encoder)
+    except TellapartError as error:
+        yield error
+    except OSError as error:
+        problem = f"{cache_folder()} cannot be used: {error.strerror}"
+        yield TellapartError(problem, hint="let TELLAPART_CACHE name a folder that can be written")
+    yield from look(paths, encoder, parts=parts, cache=cache, must_cache=False)
 
 
 @cache

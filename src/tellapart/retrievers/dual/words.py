@@ -16,7 +16,6 @@ def read_words(sentence: str, text: WordText) -> Int[np.ndarray, " t"]:
     return np.array(numbers or [vocabulary.unknown], np.int64)
 
 
-def unknown_words(sentence: str, text: WordText) -> list[str]:
-    """The sentence's words that are not in the vocabulary, each once, in its order."""
-    found = words(sentence, text.rules)
-    return [word for word in dict.fromkeys(found) if word not in text.vocabulary]
+def words_of(sentence: str, text: WordText) -> list[str]:
+    """The sentence's words, each once, in its order."""
+    return list(dict.fromkeys(words(sentence, text.rules)))

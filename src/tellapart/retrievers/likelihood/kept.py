@@ -1,11 +1,13 @@
 """Matrices of scores that are computed once and kept, known by all that they depend on.
 
-They stand in the cache folder, may be removed at any time, and are read without being loaded.
+They stand in the cache folder and may be removed at any time. Behind each stands its SHA-256: one that is
+damaged is made again.
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -17,7 +19,8 @@ from tellapart.retrievers.retriever import Watch
 from tellapart.storage import cache_folder, new_file
 from tellapart.types import AnyCaptioner, Vision
 
-VERSION = 1  # raised when the same captioner would give other scores
+VERSION = 2  # raised when the same captioner would give other scores
+_SUM = hashlib.sha256().digest_size
 PICTURES = 8  # seen at once
 CAPTIONS = 8192  # whose beginnings are kept at once: some 130 MB of an m-RNN
 
@@ -52,6 +55,8 @@ def kept_scores(
         scores = np.lib.format.open_memmap(temporary, mode="w+", dtype=np.float32, shape=shape)
         _fill(scores, captioner, captions, digests, see, watch)
         scores.flush()
+        with temporary.open("ab") as file:
+            file.write(_sum(scores))
     return np.load(path, mmap_mode="r")  # type: ignore[no-any-return]
 
 
@@ -90,9 +95,18 @@ def _read(path: Path, shape: tuple[int, int]) -> Float32[np.ndarray, "captions p
     """What is kept; None where nothing is, or where the file is damaged and has to be made again."""
     try:
         scores = np.load(path, mmap_mode="r")
+        with path.open("rb") as file:
+            file.seek(-_SUM, os.SEEK_END)
+            written = file.read()
     except (OSError, ValueError, EOFError):
         return None
-    return scores if scores.shape == shape and scores.dtype == np.float32 else None
+    if scores.shape != shape or scores.dtype != np.float32 or _sum(scores) != written:
+        return None
+    return scores  # type: ignore[no-any-return]
+
+
+def _sum(scores: Float32[np.ndarray, "captions pictures"]) -> bytes:
+    return hashlib.sha256(np.ascontiguousarray(scores).data).digest()
 
 
 def _key(identity: str, captions: Sequence[Sequence[int]], digests: Sequence[bytes]) -> str:

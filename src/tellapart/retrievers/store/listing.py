@@ -22,6 +22,7 @@ class Listing:
     joined: bytes  # their paths inside the folder, with zeros between
     sizes: Int64[np.ndarray, " n"]
     changed: Int64[np.ndarray, " n"]  # time of the last change, in nanoseconds
+    touched: Int64[np.ndarray, " n"]  # the same of anything about the file: no copy or move can set it back
     texts: list[str]  # the .txt files there: each may hold captions of the picture of its name
     problems: list[TellapartError]  # what cannot be looked at
     when: int  # the time at which the look began, in nanoseconds
@@ -43,6 +44,7 @@ class Listing:
             joined=joined([self.names[place] for place in order]),
             sizes=self.sizes[order],
             changed=self.changed[order],
+            touched=self.touched[order],
             seen_at=self.seen_at[order],
         )
 
@@ -54,9 +56,21 @@ def list_pictures(folder: Path) -> Listing:
 
 def listing_of(folder: Path, seen: Look) -> Listing:
     """What was seen in a folder."""
-    sizes, changed = np.frombuffer(seen.sizes, np.int64), np.frombuffer(seen.changed, np.int64)
-    places = np.arange(len(sizes))
-    return Listing(folder, seen.names, sizes, changed, seen.texts, seen.problems, seen.when, seen.key, places)
+    sizes, changed, touched = (
+        np.frombuffer(numbers, np.int64) for numbers in (seen.sizes, seen.changed, seen.touched)
+    )
+    return Listing(
+        folder=folder,
+        joined=seen.names,
+        sizes=sizes,
+        changed=changed,
+        touched=touched,
+        texts=seen.texts,
+        problems=seen.problems,
+        when=seen.when,
+        key=seen.key,
+        seen_at=np.arange(len(sizes)),
+    )
 
 
 def joined(names: list[str]) -> bytes:

@@ -6,6 +6,7 @@ second process can look while the first one starts. So that it can begin at once
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import os
 import pickle
@@ -37,6 +38,7 @@ class Look:
     key: bytes  # of the names in their order
     sizes: array[int]
     changed: array[int]  # time of the last change, in nanoseconds
+    touched: array[int]  # the same of anything about the file: no copy or move can set it back
     texts: list[str]  # the .txt files there
     problems: list[TellapartError]  # what cannot be looked at
 
@@ -48,6 +50,7 @@ class _Seen:
     names: list[str] = field(default_factory=list)
     sizes: array[int] = field(default_factory=_numbers)
     changed: array[int] = field(default_factory=_numbers)
+    touched: array[int] = field(default_factory=_numbers)
     texts: list[str] = field(default_factory=list)
     problems: list[TellapartError] = field(default_factory=list)
 
@@ -65,7 +68,7 @@ def look(folder: Path) -> Look:
         raise _problem_of(folder)
     names = os.fsencode("\0".join(seen.names))
     key = hashlib.sha256(names).digest()
-    return Look(when, names, key, seen.sizes, seen.changed, seen.texts, seen.problems)
+    return Look(when, names, key, seen.sizes, seen.changed, seen.touched, seen.texts, seen.problems)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +99,7 @@ def begin_to_look(arguments: Sequence[str]) -> None:
         folder = next((path for path in map(Path, arguments) if path.is_dir()), None)
         if folder is not None and hasattr(os, "fork"):
             _begun[folder] = _fork(folder)
+            atexit.register(_end_all)  # --help, say, asks for no look
 
 
 def _fork(folder: Path) -> _Other:
@@ -118,9 +122,7 @@ def _fork(folder: Path) -> _Other:
 def looking_ahead(folder: Path) -> Iterator[Callable[[], Look]]:
     """What is given says what the folder holds, and waits for the other process, if one looks at it."""
     other = _begun.pop(folder, None)
-    while _begun:
-        _, mistaken = _begun.popitem()
-        mistaken.end()
+    _end_all()
     if other is None:
         yield cache(lambda: look(folder))
         return
@@ -130,20 +132,27 @@ def looking_ahead(folder: Path) -> Iterator[Callable[[], Look]]:
         other.end()
 
 
+def _end_all() -> None:
+    while _begun:
+        _, mistaken = _begun.popitem()
+        mistaken.end()
+
+
 def _seen_by(other: _Other) -> Look | None:
     """What another process saw; None where it came to grief, whatever the reason."""
     try:
         told = pickle.loads(other.told.read())  # noqa: S301 - our own
     except (EOFError, pickle.UnpicklingError):
         return None
-    when, names, key, sizes, changed, texts, problems = told
+    when, names, key, sizes, changed, touched, texts, problems = told
     errors = [TellapartError(problem, hint=hint) for problem, hint in problems]
-    return Look(when, names, key, sizes, changed, texts, errors)
+    return Look(when, names, key, sizes, changed, touched, texts, errors)
 
 
 def _tell(seen: Look, file: BinaryIO) -> None:
     problems = [(error.problem, error.hint) for error in seen.problems]
-    told = (seen.when, seen.names, seen.key, seen.sizes, seen.changed, seen.texts, problems)
+    times = seen.changed, seen.touched
+    told = (seen.when, seen.names, seen.key, seen.sizes, *times, seen.texts, problems)
     file.write(pickle.dumps(told, protocol=5))
 
 
@@ -185,6 +194,7 @@ def _look_at(names: list[str], number: int, folder: Path, prefix: str, seen: _Se
             seen.names.append(prefix + name)
             seen.sizes.append(about.st_size)
             seen.changed.append(about.st_mtime_ns)
+            seen.touched.append(about.st_ctime_ns)
         elif not stat.S_ISDIR(about.st_mode):
             seen.problems.append(_problem_of(folder / prefix / name))
         elif not (folder / prefix / name).is_symlink():

@@ -25,6 +25,7 @@ class Failure:
 
     size: int
     changed: int
+    touched: int
     when: int
     problem: str
     hint: str
@@ -41,6 +42,7 @@ class Memory:
     names: list[str]
     sizes: Int64[np.ndarray, " n"]
     changed: Int64[np.ndarray, " n"]
+    touched: Int64[np.ndarray, " n"]
     failures: Mapping[str, Failure]
     key: bytes  # of the look at the folder that they are from
     seen: Int64[np.ndarray, " m"]  # for each picture in the order of that look, its number; or UNKNOWN
@@ -54,7 +56,8 @@ class Memory:
         else:
             numbers = dict(zip(self.names, range(len(self.names)), strict=True))
             places = np.array([numbers.get(name, UNKNOWN) for name in listing.names], np.int64)
-        same = (self.sizes[places] == listing.sizes) & (self.changed[places] == listing.changed)
+        same = self.sizes[places] == listing.sizes
+        same &= (self.changed[places] == listing.changed) & (self.touched[places] == listing.touched)
         return np.where(same, places, UNKNOWN)
 
     def failing(self, listing: Listing) -> dict[int, Failure]:
@@ -66,7 +69,8 @@ class Memory:
             failure = self.failures.get(name)
             if failure is None or listing.when - failure.when > FAILURE_LASTS:
                 continue
-            if (failure.size, failure.changed) == (listing.sizes[place], listing.changed[place]):
+            now = listing.sizes[place], listing.changed[place], listing.touched[place]
+            if (failure.size, failure.changed, failure.touched) == now:
                 found[place] = failure
         return found
 
@@ -77,6 +81,7 @@ class Memory:
             "names": np.frombuffer(joined(self.names), np.uint8),
             "sizes": self.sizes,
             "changed": self.changed,
+            "touched": self.touched,
             "failures": np.frombuffer(json.dumps(failures).encode("ascii"), np.uint8),
             "key": np.frombuffer(self.key, np.uint8),
             "seen": self.seen,
@@ -86,17 +91,17 @@ class Memory:
 def recall(kept: Kept) -> Memory:
     """What a store remembers."""
     if not kept.beside:
-        return Memory([], np.empty(0, np.int64), np.empty(0, np.int64), {}, b"", np.empty(0, np.int64))
-    names, sizes, changed, failures, key, seen = (
-        kept.beside[name] for name in ("names", "sizes", "changed", "failures", "key", "seen")
-    )
+        none = np.empty(0, np.int64)
+        return Memory([], none, none, none, {}, b"", none)
+    failures = json.loads(kept.beside["failures"].tobytes())
     return Memory(
-        apart(names.tobytes()),
-        sizes,
-        changed,
-        {name: Failure(**fields) for name, fields in json.loads(failures.tobytes()).items()},
-        key.tobytes(),
-        seen,
+        names=apart(kept.beside["names"].tobytes()),
+        sizes=kept.beside["sizes"],
+        changed=kept.beside["changed"],
+        touched=kept.beside["touched"],
+        failures={name: Failure(**fields) for name, fields in failures.items()},
+        key=kept.beside["key"].tobytes(),
+        seen=kept.beside["seen"],
     )
 
 

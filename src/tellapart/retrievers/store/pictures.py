@@ -169,8 +169,8 @@ class _Update:
             if waiting and result.problem.startswith(str(waiting[0].path)):
                 one = waiting.popleft()
                 self.bad[one.digest] = one.path, result
-            else:  # about no file in particular
-                self.unread.append(result)
+            else:  # about no file in particular, such as a cache that cannot be written
+                self.notes.append(result.problem)
             return
         while waiting:
             one = waiting.popleft()
@@ -182,8 +182,12 @@ class _Update:
         """What was placed must be what the digest was taken of."""
         with suppress(OSError):
             about = one.path.stat()
-            listed = self.listing.sizes[one.place], self.listing.changed[one.place]
-            if (about.st_size, about.st_mtime_ns) == listed:
+            listed = (
+                self.listing.sizes[one.place],
+                self.listing.changed[one.place],
+                self.listing.touched[one.place],
+            )
+            if (about.st_size, about.st_mtime_ns, about.st_ctime_ns) == listed:
                 self.fresh[one.digest] = placed.vector
 
     def _note_failures(self) -> None:
@@ -197,6 +201,7 @@ class _Update:
                 self.failures[place] = Failure(
                     int(self.listing.sizes[place]),
                     int(times[place]),
+                    int(self.listing.touched[place]),
                     self.listing.when,
                     error.problem.replace(str(first), path, 1),
                     error.hint,
@@ -217,6 +222,7 @@ class _Update:
             [names[place] for place in places],
             self.listing.sizes[places],
             sure_times(self.listing)[places],
+            self.listing.touched[places],
             {names[place]: failure for place, failure in self.failures.items()},
             self.listing.key,
             seen,
