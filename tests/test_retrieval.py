@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.retrievers.tiny_dual import write_tiny_dual
 
 from tellapart.errors import TellapartError
 from tellapart.recipe import load_experiment, load_recipe
@@ -214,6 +217,21 @@ def test_names_of_recipes_and_kinds(
     assert not is_retriever(str(runs / "mrnn"))
     assert not is_retriever(str(tiny_captioner))
     assert not is_retriever("default")
+
+
+def test_what_is_there_twice_is_never_found_first(scenes: Path, tmp_path: Path) -> None:
+    """Equal pictures with equal captions tie, and a tie counts as lost."""
+    lines = []
+    for number, picture in enumerate(sorted((scenes / "images").iterdir())[:40] * 2):
+        shutil.copy(picture, tmp_path / f"{number}.png")
+        lines.append({"image": f"{number}.png", "caption": f"a red circle {number % 40}", "split": "test"})
+    (tmp_path / "twice.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    judge = write_tiny_dual(tmp_path / "tiny", [line["caption"] for line in lines])
+    changes = [f"data.path={tmp_path / 'twice.jsonl'}", f"data.images={tmp_path}", "data.format=jsonl"]
+    recipe = load_experiment("retriever-shapes", changes=changes)
+    tables = retrieve(str(judge), Wish(), watch=unwatched, recipe=recipe)
+    assert (tables.images, tables.captions) == (80, 80)
+    assert [found.to_json()["R@1"] for found in tables.found] == [0, 0]
 
 
 def test_equation_7_helps_on_real_photographs(real_data: Path) -> None:

@@ -164,10 +164,10 @@ def test_the_hard_pool_holds_look_alikes_and_is_measured_beside_a_random_one() -
 
 
 def test_the_hard_pool_takes_the_distractors_that_look_like_it() -> None:
-    features = at(0, 1, 90, 180, 91, 0.5, 200, 2)  # of the last four, two look like the first two
+    features = at(90, 180, 0, 1, 91, 0.5, 200, 2)  # of the last four, two look like the two in the middle
     whole = made_up(np.zeros((4, 8)), features)
     hard = hardest_pool(whole, size=2, group=2)
-    assert sorted(path.stem for path in hard.pictures.paths[: hard.inside]) == ["0", "1", "5", "7"]
+    assert sorted(path.stem for path in hard.pictures.paths[: hard.inside]) == ["2", "3", "5", "7"]
     assert hard.to_json()["pictures_without_captions"] == 2
     everything = hardest_pool(whole, size=9)
     assert len(everything.ids) == 4
