@@ -231,6 +231,11 @@ def find(
     if wish.count > len(pictures.names) > 0:
         notes.append(f"{folder} has {len(pictures.names)} pictures to search: all are shown")
     vector = asked.vector(pictures, retriever)
+    if not np.isfinite(vector).all():
+        raise TellapartError(
+            f"the retriever {retriever.name!r} has no place for the query: it gave what is no number",
+            hint="use another retriever, or ask otherwise",
+        )
     best = nearest(vector[None], pictures.pool, wish.count, kind=wish.index)
     names = [pictures.names[place] for place in best.places[0].tolist()]
     captions = given or read_sidecars(pictures.listing, pictures.names if query.image else names)

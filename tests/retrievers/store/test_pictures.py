@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -209,6 +210,25 @@ class Grumbler(SimpleRetriever):
             if number == 1:
                 yield TellapartError("the disk is full", hint="free some space")
             yield result
+
+
+class Lost(SimpleRetriever):
+    """Does not know where blue is."""
+
+    def place(self, paths: Iterable[Path | TellapartError]) -> Iterator[Placed | TellapartError]:
+        for result in super().place(paths):
+            if isinstance(result, Placed) and result.path.name == "c.png":
+                result = replace(result, vector=np.full_like(result.vector, np.nan))
+            yield result
+
+
+def test_a_picture_without_a_place_is_named(photos: Path) -> None:
+    for _ in range(2):
+        found = gather_pictures(photos, Lost())
+        assert found.names == ["a.png", "b.png", "deep/d.png"]
+        assert [error.problem for error in found.problems] == [
+            f"{photos / 'c.png'} has no place: the retriever gave what is no number"
+        ]
 
 
 def test_a_complaint_about_no_file_costs_no_picture(photos: Path) -> None:

@@ -175,7 +175,11 @@ class _Update:
         while waiting:
             one = waiting.popleft()
             if one.path == result.path:
-                self._keep_if_unchanged(one, result)
+                if np.isfinite(result.vector).all():
+                    self._keep_if_unchanged(one, result)
+                else:
+                    problem = f"{one.path} has no place: the retriever gave what is no number"
+                    self.bad[one.digest] = one.path, TellapartError(problem, hint="use another retriever")
                 return
 
     def _keep_if_unchanged(self, one: _Waiting, placed: Placed) -> None:
