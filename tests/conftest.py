@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -27,6 +28,12 @@ from tellapart.vision.patches import Patches
 # Times mean nothing on a shared machine, and a submission should not fail by the luck of a draw.
 hypothesis.settings.register_profile("tellapart", deadline=None, derandomize="CI" in os.environ)
 hypothesis.settings.load_profile("tellapart")
+
+
+def pytest_configure() -> None:
+    """A shell ignores Ctrl-C on behalf of what it runs in the background; tests of Ctrl-C need it."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
