@@ -6,12 +6,11 @@ import base64
 import io
 import os
 import re
-from collections.abc import Mapping
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 from PIL import Image
+from tests.report.page import Page
 
 from tellapart.errors import TellapartError
 from tellapart.report.search_page import write_search_page
@@ -19,27 +18,6 @@ from tellapart.report.thumbnails import SIDE, thumbnail
 from tellapart.searching import CaptionHit, Found, Hit, Query
 
 NASTY = ["<b>&.png", "\"quoted' name.png", "größe 写真.png", "{{ 7 * 7 }}.png"]
-
-
-class Page(HTMLParser):
-    """What a browser would make of it."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__()
-        self.tags: list[tuple[str, Mapping[str, str | None]]] = []
-        self.texts: list[str] = []
-        self.feed(path.read_text(encoding="utf-8"))
-        self.close()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-
-    def handle_data(self, data: str) -> None:
-        self.texts.append(data)
-
-    @property
-    def pictures(self) -> list[Mapping[str, str | None]]:
-        return [attributes for tag, attributes in self.tags if tag == "img"]
 
 
 def drawn(path: Path, colour: str = "teal", size: tuple[int, int] = (80, 60)) -> Path:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.report.page import Page
 from tests.retrievers.colour_retriever import ColourRetriever, paint
 
 from tellapart.judges import Judge, judge_by
@@ -18,27 +18,6 @@ from tellapart.self_retrieval import Terms, retrieve
 from tellapart.vision.patches import Patches
 
 NASTY = "blue <script>alert(1)</script> & {{ 7 * 7 }} 写真"
-
-
-class Page(HTMLParser):
-    """What a browser would make of it."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__()
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.texts: list[str] = []
-        self.feed(path.read_text(encoding="utf-8"))
-        self.close()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-
-    def handle_data(self, data: str) -> None:
-        self.texts.append(data)
-
-    @property
-    def sources(self) -> list[str]:
-        return [str(attributes["src"]) for tag, attributes in self.tags if tag == "img"]
 
 
 @pytest.fixture
