@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
+from contextlib import suppress
 
 import typer
 
@@ -46,5 +47,6 @@ def main() -> None:
         complain(TellapartError(str(error), hint="check the disk's space and the permissions of that path"))
         sys.exit(1)
     except KeyboardInterrupt:
-        sys.stdout.flush()
+        with suppress(OSError):  # the reader of our output may have gone as well
+            sys.stdout.flush()  # no half line shall stand in a file
         os._exit(130)  # at the regular end Python waits for threads, of which one may be stuck
