@@ -24,9 +24,11 @@ from tellapart.captioners.size import TRAITS, WORDS
 from tellapart.data.text import PRESETS
 from tellapart.data.vocabulary import SPECIAL, Vocabulary
 from tellapart.data.word_text import WordText
-from tellapart.objectives.parts import OBJECTIVES
+from tellapart.objectives.compose import token_objective
+from tellapart.objectives.tokens import mle
 from tellapart.recipe import Recipe
-from tellapart.training import build_optimiser, deterministic, take_step
+from tellapart.stepping import Moment, build_optimiser, take_step
+from tellapart.training import deterministic
 from tellapart.types import AnyCaptioner, Batch, Text, Vision
 from tellapart.vision.features import PARTS
 
@@ -127,13 +129,12 @@ def repeat_images(batch: Batch) -> Batch:
 def trainer(captioner: AnyCaptioner) -> Callable[[Batch], None]:
     """A step of training as `tellapart train` takes it: likelihood, backward, clipping, Adam."""
     recipe = Recipe()
-    objective = OBJECTIVES.get("mle")
-    step = Step(captioner, objective.builder()(objective.configure({})))
+    step = Step(captioner, token_objective(mle, name="mle"))
     optimiser = build_optimiser(recipe.optimiser, captioner)
 
     def train(batch: Batch) -> None:
         with deterministic():
-            take_step(step.train(), optimiser, batch, recipe, number=0, steps=1)
+            take_step(step.train(), optimiser, [batch], recipe, Moment(0, 1))
 
     return train
 

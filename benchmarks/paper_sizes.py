@@ -22,11 +22,9 @@ from tellapart.captioners.parts import CAPTIONERS
 from tellapart.objectives.parts import OBJECTIVES
 from tellapart.preparation import prepare
 from tellapart.recipe import Recipe, built_in_recipes, load_recipe
-from tellapart.training import (
-    build_optimiser,
-    deterministic,
-    take_step,
-)
+from tellapart.stepping import Moment, build_optimiser, take_step
+from tellapart.training import deterministic
+from tellapart.world import ALONE
 
 ENDING = "-flickr8k"
 ENDS = 10  # steps at the beginning and at the end whose loss is told
@@ -53,12 +51,11 @@ def train(name: str, steps: int) -> dict[str, float]:
     losses, tokens, taken = [], [], []
     with deterministic():
         for number in range(steps):
-            batch = learner.batch(number)
+            shares = learner.shares(number, ALONE)
             started = time.perf_counter()
-            loss = take_step(step, optimiser, batch, recipe, number=number, steps=planned)
+            losses.append(take_step(step, optimiser, shares, recipe, Moment(number, planned)).loss)
             taken.append(time.perf_counter() - started)
-            losses.append(loss.total.item())
-            tokens.append(learner.tokens(batch))
+            tokens.append(learner.tokens(number))
     return {
         "weights": sum(parameter.numel() for parameter in learner.network.parameters()) / 1e6,
         "images": recipe.training.images_per_batch,

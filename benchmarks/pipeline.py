@@ -34,8 +34,8 @@ from tellapart.data.images import read_picture
 from tellapart.decoding.search import greedy
 from tellapart.preparation import prepare
 from tellapart.recipe import load_recipe
+from tellapart.stepping import Moment, build_optimiser, take_step
 from tellapart.storage import cache_folder
-from tellapart.training import build_optimiser, take_step
 from tellapart.types import Batch
 from tellapart.vision.efficientnet import EfficientNetLite
 from tellapart.vision.features import PARTS, stack
@@ -130,9 +130,9 @@ def training(steps: int) -> None:
     batches = [learner.batch(number) for number in range(steps)]
     ours, bare = [], []
     for number, batch in enumerate(batches):
-        ours.append(seconds(partial(take_step, step, optimiser, batch, recipe, number=number, steps=steps)))
+        ours.append(seconds(partial(take_step, step, optimiser, [batch], recipe, Moment(number, steps))))
         bare.append(seconds(products_of(batch, learner.network)))
-    tokens = sum(map(learner.tokens, batches))
+    tokens = sum(map(learner.tokens, range(steps)))
     places = sum(batch.tokens[:, :, 1:].numel() for batch in batches)
     print(f"\nTraining m-RNN on Flickr8k, {steps} steps of {recipe.training.images_per_batch} images:")
     print(f"  {tokens / sum(ours):,.0f} tokens/s; bare matrix products {tokens / sum(bare):,.0f} tokens/s;")

@@ -16,7 +16,13 @@ import hypothesis
 import pytest
 import torch
 
-from tellapart.captioners.folder import SavedCaptioner, build_captioner, describe_captioner, save_captioner
+from tellapart.captioners.folder import (
+    Decoding,
+    SavedCaptioner,
+    build_captioner,
+    describe_captioner,
+    save_captioner,
+)
 from tellapart.captioners.settings.mrnn import MRNNConfig
 from tellapart.data.shapes.dataset import write_shapes
 from tellapart.data.text import PRESETS
@@ -76,7 +82,7 @@ def tiny_captioner(tmp_path_factory: pytest.TempPathFactory) -> Path:
     torch.manual_seed(0)
     captioner = build_captioner("mrnn", config, text=text, traits=traits)
     section = {"name": "mrnn", **config.model_dump()}
-    settings = describe_captioner(captioner, section=section, traits=traits, width=3, max_words=8)
+    settings = describe_captioner(captioner, section=section, traits=traits, decoding=Decoding(3, 8))
     folder = tmp_path_factory.mktemp("captioners") / "tiny"
     save_captioner(folder, SavedCaptioner(captioner, settings), dtype=torch.float16)
     return folder

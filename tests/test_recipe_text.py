@@ -45,7 +45,7 @@ BAD: Mapping[str, tuple[str, str, str]] = {
     "key of another part": (
         '[objective]\nname = "mle"\nl2 = 1.0',
         ":5: objective.l2: unknown key 'l2'",
-        "there are none",
+        "there are: label_smoothing, ",
     ),
     "dotted key": ("training.epoch = 3", ":3: data.training: unknown key 'training'", "there are: "),
     "table of its own": ("[training.epoch]\nx = 3", ":3: training.epoch: unknown key 'epoch'", "'epochs'"),

@@ -89,8 +89,8 @@ def test_resumed_equals_uninterrupted_to_the_last_bit(trained: Run, tmp_path: Pa
     assert last is not None
     assert expected is not None
     states: list[dict[str, Any]] = [torch.load(path, weights_only=True) for path in (last, expected)]
-    for name, tensor in states[0]["network"].items():
-        assert torch.equal(tensor, states[1]["network"][name]), name
+    for name, tensor in states[0]["step"].items():
+        assert torch.equal(tensor, states[1]["step"][name]), name
     assert (run.retriever / "model.safetensors").read_bytes() == (
         trained.retriever / "model.safetensors"
     ).read_bytes()

@@ -22,17 +22,8 @@ from tellapart.errors import TellapartError
 from tellapart.recipe import Recipe, load_recipe
 from tellapart.recipe_sections import OptimiserConfig
 from tellapart.run import Run, resume_run, start_run
-from tellapart.training import (
-    Report,
-    begin,
-    build_optimiser,
-    interruptible,
-    learning_rate,
-    prepare_learner,
-    take_step,
-    train,
-    train_steps,
-)
+from tellapart.stepping import Moment, build_optimiser, learning_rate, take_step
+from tellapart.training import Report, begin, interruptible, prepare_learner, train, train_steps
 from tellapart.types import AnyCaptioner, Batch, Context, Loss
 
 SMALL = (
@@ -213,15 +204,10 @@ def test_a_gradient_without_end_stops_training_too(monkeypatch: pytest.MonkeyPat
     prepared = ready(some)
     weight = prepared.network.get_parameter("output.weight")
     weight.register_hook(lambda gradient: gradient * torch.inf)  # type: ignore[no-untyped-call]
-    from tellapart.objectives.likelihood import build_mle
-    from tellapart.objectives.parts import MLEConfig
-
-    step = Step(prepared.network, build_mle(MLEConfig()))
     optimiser = build_optimiser(some.optimiser, prepared.network)
-    batch = prepared.batch(0)
     before = weight.detach().clone()
     with pytest.raises(TellapartError, match=r"gradient's norm (inf|nan)"):
-        take_step(step, optimiser, batch, some, number=0, steps=1)
+        take_step(prepared.step, optimiser, [prepared.batch(0)], some, Moment(0, 1))
     assert torch.equal(weight, before)
 
 
@@ -319,7 +305,7 @@ def test_dropout_and_objectives_draw_from_different_streams() -> None:
     optimiser = build_optimiser(some.optimiser, prepared.network)
     batch = prepared.batch(0)
     for number in (0, 1, 0):
-        take_step(Step(prepared.network, spy), optimiser, batch, some, number=number, steps=2)
+        take_step(Step(prepared.network, spy), optimiser, [batch], some, Moment(number, 2))
     assert not torch.equal(drawn[0], drawn[1])
     assert not torch.equal(drawn[0], drawn[2])
     assert torch.equal(drawn[0], drawn[4])
@@ -410,5 +396,6 @@ def test_the_run_folder_says_what_ran(uninterrupted: Run) -> None:
 def test_reports_carry_the_parts_of_the_loss(tmp_path: Path) -> None:
     some = recipe("objective.name=mrnn-cost", "training.epochs=1")
     first: Report = next(iter(train_steps(some, start_run(tmp_path / "run", some.to_toml()), ready(some))))
-    assert set(first.parts) == {"bits", "l2"}
-    assert first.loss == pytest.approx(first.parts["bits"] + first.parts["l2"])
+    taken = first.taken
+    assert set(taken.parts) == {"bits", "l2"}
+    assert taken.loss == pytest.approx(taken.parts["bits"] + taken.parts["l2"])

@@ -30,8 +30,8 @@ _HOMES = {
 
 def __getattr__(name: str) -> Any:
     # Imported when used: `import tellapart` must not cost the seconds that torch takes.
-    if name == "metrics":  # so that `tellapart.metrics.tokenize` needs no import of its own
-        return import_module("tellapart.metrics")
+    if name in ("metrics", "objectives"):  # so that `tellapart.metrics.tokenize` needs no import of its own
+        return import_module(f"tellapart.{name}")
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'tellapart' has no attribute {name!r}")

@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar
 
+import numpy as np
 import torch
 from torch import nn
 
+from tellapart.arrays import Float64
 from tellapart.captioners.folder import save_captioner
 from tellapart.captioning import Wish, describe_corpus
-from tellapart.corpus import EpochPlans
+from tellapart.corpus import CaptionDraw, EpochPlans
 from tellapart.fit import Fit, measure_fit
+from tellapart.metrics.retrieval import ranks
 from tellapart.objectives.parts import OBJECTIVES
+from tellapart.objectives.schedules import Pace
 from tellapart.preparation import Ready
 from tellapart.recipe import Recipe
+from tellapart.retrievers.loading import load_retriever
+from tellapart.reweighting import caption_preferences
 from tellapart.run import Run
 from tellapart.scoring import score
-from tellapart.types import AnyCaptioner, Batch, Context, Loss, Objective
+from tellapart.supplies import RecipeSupplies
+from tellapart.types import AnyCaptioner, Batch, Context, Follows, Loss, Objective, Remembers
+from tellapart.world import World
 
 
 class Step(nn.Module):
@@ -40,13 +49,20 @@ class CaptionerLearner:
 
     recipe: Recipe
     ready: Ready
+    device: torch.device = torch.device("cpu")  # noqa: RUF009 - a device never changes
     kind: ClassVar[str] = "captioner"
 
     @cached_property
     def step(self) -> Step:
         """Captioner and objective."""
         name, config = self.recipe.part("objective")
-        return Step(self.network, OBJECTIVES.get(name).builder()(config))
+        return Step(self.network, OBJECTIVES.get(name).builder()(config, self.supplies))
+
+    @cached_property
+    def supplies(self) -> RecipeSupplies:
+        """What the objective may ask for."""
+        pace = Pace(self.steps_per_epoch, self.steps_per_epoch * self.recipe.training.epochs)
+        return RecipeSupplies(self.recipe, self.ready, pace, self.device)
 
     @property
     def network(self) -> AnyCaptioner:
@@ -69,27 +85,71 @@ class CaptionerLearner:
         """Batches of one pass through the data."""
         return self._plans.per_epoch
 
-    def batch(self, step: int) -> Batch:
-        """Images of similar length with some of their captions."""
+    def shares(self, step: int, world: World) -> Sequence[Batch]:
+        """Images of similar length with some of their captions, as many of them as this process sees."""
         epoch, rows = self._plans.find(step)
-        wanted = self.recipe.training.captions_per_image
-        return self.ready.train_set.batch(rows, captions_per_image=wanted, seed=self.recipe.seed, epoch=epoch)
+        mine, count = world.share(rows), self.recipe.training.portions
+        size = -(-len(mine) // count) or 1
+        portions = [mine[at : at + size] for at in range(0, len(mine), size)]
+        found = self.ready.train_set.shares(rows, portions, self._draw(epoch))
+        return [share.to(world.device) for share in found]
 
-    def tokens(self, batch: Batch) -> int:
+    def batch(self, step: int) -> Batch:
+        """The whole batch of a step."""
+        epoch, rows = self._plans.find(step)
+        (batch,) = self.ready.train_set.shares(rows, [rows], self._draw(epoch))
+        return batch
+
+    def _draw(self, epoch: int) -> CaptionDraw:
+        wanted = self.recipe.training.captions_per_image
+        return CaptionDraw(wanted, self.recipe.seed, epoch, self._preferences)
+
+    @cached_property
+    def _preferences(self) -> Sequence[Float64[np.ndarray, " k"]] | None:
+        training = self.recipe.training
+        if training.caption_draw == "uniform":
+            return None
+        return caption_preferences(
+            [example.captions for example in self.ready.train_set.examples],
+            self.supplies.places(training.draw_by),
+            temperature=training.draw_temperature,
+            spread=training.draw_spread,
+        )
+
+    def tokens(self, step: int) -> int:
         """Words and end signs that are to be expected."""
-        return int(batch.mask[:, :, 1:].sum())
+        epoch, rows = self._plans.find(step)
+        return self.ready.train_set.totals(rows, self._draw(epoch)).tokens
+
+    def after_step(self, step: int, world: World) -> None:
+        """Objectives that keep something from step to step are told."""
+        objective: object = self.step.objective
+        if isinstance(objective, Remembers):
+            objective.after_step(step, world.add_up)
+
+    def note_best(self) -> None:
+        """Objectives that follow the best captioner are told."""
+        objective: object = self.step.objective
+        if isinstance(objective, Follows):
+            objective.note_best(self.network)
 
     def validate(self) -> Fit:
         """The fit to the validation split; where the recipe stops by it, CIDEr-D of greedy captions too."""
         size = self.recipe.training.images_per_batch
         fit = measure_fit(self.network, self.ready.val_set, images_per_batch=size)
-        if self.recipe.training.stop_metric == "cider-d":
+        metric = self.recipe.training.stop_metric
+        if metric == "cider-d":
             fit = replace(fit, cider_d=greedy_cider(self.ready))
+        if metric == "mean-rank":
+            fit = replace(fit, mean_rank=greedy_mean_rank(self.ready, self.recipe.training.rank_by))
         return fit
 
     def save(self, run: Run) -> None:
-        """As the best captioner of the run."""
-        save_captioner(run.captioner, self.ready.saved, dtype=torch.float16)
+        """As the best captioner of the run; it says which retrievers it was trained to please."""
+        saved = self.ready.saved
+        teachers = (*saved.settings.taught_by, *self.supplies.taught_by)
+        settings = saved.settings.model_copy(update={"taught_by": tuple(dict.fromkeys(teachers))})
+        save_captioner(run.captioner, replace(saved, settings=settings), dtype=torch.float16)
 
     def summary(self) -> str:
         """How much there is to learn from."""
@@ -101,10 +161,24 @@ class CaptionerLearner:
 
 def greedy_cider(ready: Ready) -> float:
     """CIDEr-D of the captioner's own captions of the validation split, each word the likeliest."""
-    captioner, examples = ready.saved.captioner, ready.val_set.examples
+    references = [example.captions for example in ready.val_set.examples]
+    return score(greedy_captions(ready), references, metrics=["cider"])["CIDEr-D"].corpus
+
+
+def greedy_mean_rank(ready: Ready, retriever: str) -> float:
+    """Mean rank (0 is best) of the own picture among those of the validation split, by greedy captions.
+
+    Lindh et al. 2018 choose their captioner so.
+    """
+    judge = load_retriever(retriever)
+    pictures = judge.embed_images([example.path for example in ready.val_set.examples])
+    scores = judge.embed_texts(greedy_captions(ready)) @ pictures.T
+    return float(ranks(scores, np.arange(len(scores))).mean())
+
+
+def greedy_captions(ready: Ready) -> list[str]:
+    """The captioner's own captions of the validation split."""
     wish = Wish(width=1, max_words=ready.saved.settings.max_words)
-    captioner.eval()
+    ready.saved.captioner.eval()
     found = describe_corpus(ready.saved, ready.val_set, wish, watch=lambda done, total: None)
-    captions = [candidates[0].caption for candidates in found]
-    scores = score(captions, [example.captions for example in examples], metrics=["cider"])
-    return scores["CIDEr-D"].corpus
+    return [candidates[0].caption for candidates in found]

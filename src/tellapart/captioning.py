@@ -10,7 +10,13 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from tellapart.captioners.folder import SavedCaptioner, build_captioner, describe_captioner, load_captioner
+from tellapart.captioners.folder import (
+    Decoding,
+    SavedCaptioner,
+    build_captioner,
+    describe_captioner,
+    load_captioner,
+)
 from tellapart.captioners.parts import CAPTIONERS
 from tellapart.corpus import Corpus, Watch, as_vision
 from tellapart.data.picture_files import find_pictures
@@ -64,12 +70,16 @@ class Captioned:
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """How captions are to be found: a beam (width 1: greedy), how many to keep, words to begin with."""
+    """How captions are to be found: a beam (width 1: greedy), how many to keep, words to begin with.
+
+    With a length penalty, a beam compares captions by their log-probability over that power of their length.
+    """
 
     width: int
     max_words: int
     keep: int = 1
     prefix: tuple[int, ...] = ()
+    length_penalty: float = 0.0
 
 
 def describe(saved: SavedCaptioner, vision: Vision, wish: Wish) -> list[tuple[Candidate, ...]]:
@@ -78,7 +88,14 @@ def describe(saved: SavedCaptioner, vision: Vision, wish: Wish) -> list[tuple[Ca
     if wish.width == 1:
         decoded = greedy(captioner, vision, max_words=wish.max_words, prefix=wish.prefix)
     else:
-        decoded = beam(captioner, vision, width=wish.width, max_words=wish.max_words, prefix=wish.prefix)
+        decoded = beam(
+            captioner,
+            vision,
+            width=wish.width,
+            max_words=wish.max_words,
+            prefix=wish.prefix,
+            length_penalty=wish.length_penalty,
+        )
     found = []
     for tokens, scores in zip(decoded.tokens.tolist(), decoded.log_probabilities.tolist(), strict=True):
         pairs = list(zip(tokens, scores, strict=True))[: wish.keep]
@@ -138,7 +155,13 @@ class Describer:
                     yield Captioned(seen.path, image_id(seen.path, root), next(captions))
 
     def wish(
-        self, *, width: int | None = None, keep: int = 1, prefix: str = "", max_words: int | None = None
+        self,
+        *,
+        width: int | None = None,
+        keep: int = 1,
+        prefix: str = "",
+        max_words: int | None = None,
+        length_penalty: float | None = None,
     ) -> Wish:
         """How to decode: the captioner's own settings unless said otherwise."""
         settings = self.saved.settings
@@ -149,7 +172,8 @@ class Describer:
                 f"the prefix has {len(tokens)} words, a caption at most {longest}",
                 hint="shorten it, or raise --max-words",
             )
-        return Wish(max(width or settings.width, keep), longest, keep, tokens)
+        penalty = settings.length_penalty if length_penalty is None else length_penalty
+        return Wish(max(width or settings.width, keep), longest, keep, tokens, penalty)
 
     def _describe(self, seen: Sequence[Seen], wish: Wish) -> list[tuple[Candidate, ...]]:
         if not seen:
@@ -200,7 +224,7 @@ def _as_it_is(name: str) -> SavedCaptioner | None:
     section = {"name": kind, **config.model_dump()}
     longest = min(PRETRAINED_LONGEST, (captioner.longest or PRETRAINED_LONGEST + 1) - 1)
     settings = describe_captioner(
-        captioner, section=section, traits=traits, width=PRETRAINED_WIDTH, max_words=longest
+        captioner, section=section, traits=traits, decoding=Decoding(PRETRAINED_WIDTH, longest)
     )
     return SavedCaptioner(captioner, settings)
 

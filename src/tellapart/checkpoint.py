@@ -12,6 +12,7 @@ from tellapart.errors import TellapartError
 from tellapart.learner import Learner, Validation
 from tellapart.run import Run
 from tellapart.storage import new_file
+from tellapart.world import ALONE, World
 
 
 @dataclass(slots=True)
@@ -38,7 +39,7 @@ def save_checkpoint(run: Run, progress: Progress, learner: Learner, optimiser: t
     path = run.checkpoint(progress.step)
     state = {
         "progress": asdict(progress),
-        "network": learner.network.state_dict(),
+        "step": learner.step.state_dict(),  # the network, and what an objective has learnt or noted
         "optimiser": optimiser.state_dict(),
         "fingerprint": learner.fingerprint,
     }
@@ -47,24 +48,29 @@ def save_checkpoint(run: Run, progress: Progress, learner: Learner, optimiser: t
     run.drop_checkpoints(but=path)
 
 
-def load_checkpoint(run: Run, learner: Learner, optimiser: torch.optim.Optimizer) -> Progress:
+def load_checkpoint(
+    run: Run, learner: Learner, optimiser: torch.optim.Optimizer, *, world: World = ALONE
+) -> Progress:
     """Put network and optimiser where the newest checkpoint left them; without one, start at step 0."""
     path = run.latest_checkpoint()
     if path is None:
-        run.forget_after(0)
+        if world.leads:
+            run.forget_after(0)
         return Progress()
     try:
-        state = torch.load(path, weights_only=True)
+        state = torch.load(path, weights_only=True, map_location=world.device)
         words, progress = state["fingerprint"], Progress(**state["progress"])
+        weights, moments = state["step"], state["optimiser"]
     except (OSError, RuntimeError, EOFError, KeyError, TypeError, pickle.UnpicklingError) as error:
         raise TellapartError(
             f"{path}: damaged checkpoint", hint="delete it: the run then starts from the beginning"
         ) from error
     if words != learner.fingerprint:
         raise _other_words(path)
-    learner.network.load_state_dict(state["network"])
-    optimiser.load_state_dict(state["optimiser"])
-    run.forget_after(progress.step)
+    learner.step.load_state_dict(weights)
+    optimiser.load_state_dict(moments)
+    if world.leads:
+        run.forget_after(progress.step)
     return progress
 
 

@@ -8,14 +8,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 
-from tellapart.arrays import Bool, Float16, Float32
-from tellapart.data.batches import choose_captions, pad_captions, plan_epoch
+from tellapart.arrays import Bool, Float16, Float32, Float64
+from tellapart.data.batches import choose_captions, pad_captions, plan_epoch, prefer_captions
 from tellapart.data.examples import Example
 from tellapart.data.imagined import imagine_classes
 from tellapart.data.text import TextRules, words
 from tellapart.errors import TellapartError
 from tellapart.storage import cache_folder
-from tellapart.types import Batch, Text, Vision
+from tellapart.types import Batch, Text, Totals, Vision
 from tellapart.vision.cache import FeatureCache
 from tellapart.vision.encoder import Encoder
 from tellapart.vision.features import Features
@@ -39,7 +39,27 @@ class Pool:
         if not 0 < self.per_epoch < len(rows):
             return list(rows)
         random = np.random.default_rng([seed, epoch, self.first])
-        return sorted(self.first + random.choice(len(rows), self.per_epoch, replace=False))
+        drawn: list[int] = (self.first + random.choice(len(rows), self.per_epoch, replace=False)).tolist()
+        return sorted(drawn)
+
+
+@dataclass(frozen=True, slots=True)
+class CaptionDraw:
+    """Which captions of an image an epoch takes: all, or as many as wanted, drawn by chance."""
+
+    wanted: int
+    seed: int
+    epoch: int
+    # How much each caption of each row is preferred, as the logarithm of a weight; None: all alike.
+    preferences: Sequence[Float64[np.ndarray, " k"]] | None = None
+
+    def places(self, captions: Sequence[object], row: int) -> list[int]:
+        """Their places among the captions of the image of that row."""
+        if self.preferences is not None:
+            return prefer_captions(
+                self.preferences[row], wanted=self.wanted, seed=self.seed, epoch=self.epoch, row=row
+            )
+        return choose_captions(len(captions), wanted=self.wanted, seed=self.seed, epoch=self.epoch, row=row)
 
 
 class EpochPlans:
@@ -89,20 +109,41 @@ class Corpus:
     def plan(self, *, images_per_batch: int, seed: int, epoch: int) -> list[list[int]]:
         """The batches of an epoch, as row numbers."""
         rows = [row for pool in self.pools for row in pool.draw(seed=seed, epoch=epoch)]
-        lengths = [max(map(len, self.captions[row])) for row in rows]
+        lengths = [max(map(len, self.captions[row]), default=0) for row in rows]
         plan = plan_epoch(lengths, images_per_batch=images_per_batch, seed=seed, epoch=epoch)
         return [[rows[place] for place in batch] for batch in plan]
 
     def batch(self, rows: Sequence[int], *, captions_per_image: int, seed: int, epoch: int) -> Batch:
         """One batch of the plan."""
-        chosen = []
-        for row in rows:
-            group = self.captions[row]
-            places = choose_captions(len(group), wanted=captions_per_image, seed=seed, epoch=epoch, row=row)
-            chosen.append([group[place] for place in places])
+        draw = CaptionDraw(captions_per_image, seed, epoch)
+        (batch,) = self.shares(rows, [rows], draw)
+        return batch
+
+    def shares(
+        self, rows: Sequence[int], portions: Sequence[Sequence[int]], draw: CaptionDraw
+    ) -> Sequence[Batch]:
+        """Portions of a batch of the plan, each of which knows how much the whole batch holds."""
+        whole = self.totals(rows, draw)
+        return [self._share(portion, whole, draw) for portion in portions if portion]
+
+    def totals(self, rows: Sequence[int], draw: CaptionDraw) -> Totals:
+        """How much a batch of these images holds."""
+        lengths = [
+            len(self.captions[row][place]) - 1
+            for row in rows
+            for place in draw.places(self.captions[row], row)
+        ]
+        return Totals(len(rows), len(lengths), sum(lengths))
+
+    def _share(self, rows: Sequence[int], whole: Totals, draw: CaptionDraw) -> Batch:
+        places = tuple(tuple(draw.places(self.captions[row], row)) for row in rows)
+        chosen = [
+            [self.captions[row][place] for place in some] for row, some in zip(rows, places, strict=True)
+        ]
         tokens, mask = pad_captions(chosen, pad=self.text.pad)
-        vision = self.vision(rows, seed=seed, epoch=epoch)
-        return Batch(tuple(self.examples[row].image_id for row in rows), vision, tokens, mask)
+        vision = self.vision(rows, seed=draw.seed, epoch=draw.epoch)
+        names = tuple(self.examples[row].image_id for row in rows)
+        return Batch(names, vision, tokens, mask, tuple(rows), places, whole)
 
     def vision(self, rows: Sequence[int], *, seed: int = 0, epoch: int = 0) -> Vision:
         """What the encoder saw in these images; what it might have seen is imagined afresh each epoch."""

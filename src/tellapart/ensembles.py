@@ -11,6 +11,7 @@ import torch
 from tellapart.captioners.ensemble import Ensemble
 from tellapart.captioners.folder import (
     CaptionerSettings,
+    Decoding,
     SavedCaptioner,
     describe_captioner,
     load_captioner,
@@ -44,8 +45,11 @@ def join(folders: Sequence[str | os.PathLike[str]], *, mean: Mean = "probabiliti
         ensemble,
         section={"name": "ensemble", **config.model_dump()},
         traits=traits,
-        width=max(each.width for each in settings),
-        max_words=max(each.max_words for each in settings),
+        decoding=Decoding(
+            max(each.width for each in settings),
+            max(each.max_words for each in settings),
+            sum(each.length_penalty for each in settings) / len(settings),
+        ),
     )
     return SavedCaptioner(ensemble, described)
 

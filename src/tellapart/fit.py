@@ -23,7 +23,9 @@ class Fit:
     loss: float
     perplexity: float
     accuracy: float
-    cider_d: float | None = None  # of the captioner's own greedy captions, where that was asked for
+    # Of the captioner's own greedy captions, where that was asked for:
+    cider_d: float | None = None
+    mean_rank: float | None = None  # of the own picture among all; 0 is best
 
     def better(self, metric: str, than: float | None) -> bool:
         """Whether this is an improvement by that metric."""
@@ -39,7 +41,8 @@ class Fit:
 
     def __str__(self) -> str:
         cider = "" if self.cider_d is None else f", CIDEr-D {self.cider_d:.3f}"
-        return f"perplexity {self.perplexity:.2f}, next word right {self.accuracy:.1%}{cider}"
+        rank = "" if self.mean_rank is None else f", mean rank {self.mean_rank:.1f}"
+        return f"perplexity {self.perplexity:.2f}, next word right {self.accuracy:.1%}{cider}{rank}"
 
     def to_json(self) -> dict[str, float]:
         """As plain numbers; what was not measured is left out."""

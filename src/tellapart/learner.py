@@ -8,6 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 from torch import nn
 
 from tellapart.run import Run
+from tellapart.world import World
 
 
 @runtime_checkable
@@ -66,12 +67,23 @@ class Learner(Protocol):
         """Batches of one pass through the data."""
         ...
 
-    def batch(self, step: int) -> Any:
-        """The batch of a step (a Named one): a function of the seed and the step alone."""
+    def shares(self, step: int, world: World) -> Sequence[Any]:
+        """What this process sees of the batch of a step, in portions (Named ones).
+
+        Batch and shares are a function of the seed, the step and the processes alone.
+        """
         ...
 
-    def tokens(self, batch: Any) -> int:
-        """How much it is, to tell the speed by."""
+    def tokens(self, step: int) -> int:
+        """How much the whole batch of a step is, to tell the speed by."""
+        ...
+
+    def after_step(self, step: int, world: World) -> None:
+        """Note what is to be remembered of a step, in all processes alike."""
+        ...
+
+    def note_best(self) -> None:
+        """What was trained is the best so far."""
         ...
 
     def validate(self) -> Validation:

@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 import torch
 
 from tellapart.captioners.folder import (
+    CaptionerSettings,
+    Decoding,
     SavedCaptioner,
     build_captioner,
     describe_captioner,
@@ -18,8 +20,9 @@ from tellapart.captioning import find_captioner
 from tellapart.corpus import Corpus, Pool, Watch, build_corpus
 from tellapart.data.word_text import WordText
 from tellapart.errors import TellapartError
+from tellapart.objectives.parts import OBJECTIVES
 from tellapart.recipe import Recipe
-from tellapart.sources import Source, read_sources, split_of
+from tellapart.sources import Source, known_captions, read_sources, split_of
 from tellapart.types import AnyCaptioner
 from tellapart.vision.encoder import traits_of
 from tellapart.vision.features import in_order
@@ -43,7 +46,15 @@ def prepare(recipe: Recipe, *, watch: Watch) -> Ready:
     traits = traits_of(encoder)
     to_train = [source.split("train") for source in sources]
     captioner = _captioner(recipe, to_train, traits)
+    settings = describe_captioner(
+        captioner,
+        section=recipe.captioner,
+        traits=traits,
+        decoding=Decoding(recipe.decoding.width, recipe.decoding.max_words, recipe.decoding.length_penalty),
+    )
+    others = [load_beside(name, settings) for name in named_captioners(recipe)]
     _refuse_blind(recipe, captioner, to_train)
+    _refuse_uncaptioned(recipe, to_train)
     train_examples = [example for source in to_train for example in source.examples]
     split_of(train_examples, "train")  # there must be some
     val_examples = split_of(sources[0].examples, "val")
@@ -52,17 +63,10 @@ def prepare(recipe: Recipe, *, watch: Watch) -> Ready:
         text=captioner.text,
         rules=recipe.data.rules(),
         encoder=encoder,
-        parts=in_order(captioner.needs),
+        parts=in_order(captioner.needs.union(*(beside.captioner.needs for beside in others))),
         watch=watch,
     )
     _refuse_long(recipe, captioner, both)
-    settings = describe_captioner(
-        captioner,
-        section=recipe.captioner,
-        traits=traits,
-        width=recipe.decoding.width,
-        max_words=recipe.decoding.max_words,
-    )
     count = len(train_examples)
     train_set = replace(both.rows(0, count), pools=pools_of(to_train))
     return Ready(SavedCaptioner(captioner, settings), train_set, both.rows(count, len(both.examples)))
@@ -76,10 +80,7 @@ def _captioner(recipe: Recipe, sources: Sequence[Source], traits: EncoderTraits)
         return _started(recipe, traits)
     text = None
     if not CAPTIONERS.get(name).own_text:
-        captions = (
-            caption for source in sources for example in source.examples for caption in example.captions
-        )
-        text = WordText.build(captions, recipe.data.rules())
+        text = WordText.build(known_captions(recipe.data, sources), recipe.data.rules())
     return build_captioner(name, config, text=text, traits=traits)
 
 
@@ -114,11 +115,41 @@ def _started(recipe: Recipe, traits: EncoderTraits) -> AnyCaptioner:
     return captioner
 
 
+def named_captioners(recipe: Recipe) -> list[str]:
+    """Names or folders of all other captioners that the objective wants to use."""
+    sections, found = [recipe.objective], list[str]()
+    while sections:
+        section = sections.pop()
+        for key in OBJECTIVES.get(section["name"]).captioners:
+            value = section[key]
+            found += value if isinstance(value, list) else [str(value)]
+        sections += section.get("parts", []) if section["name"] == "mix" else []
+    return [name for name in dict.fromkeys(found) if name]
+
+
+def load_beside(name: str, settings: CaptionerSettings) -> SavedCaptioner:
+    """A captioner to use beside another in training: both must read the same words and the same pictures."""
+    saved = load_captioner(find_captioner(name))
+    if saved.settings.fingerprint != settings.fingerprint:
+        raise TellapartError(
+            f"{name}: this captioner has another vocabulary than the one that is trained",
+            hint="take one trained on the same captions, or start both from one (training.start_from)",
+        )
+    before = saved.settings.encoder
+    if before.identity != settings.encoder.identity:
+        raise TellapartError(
+            f"{name}: this captioner looks through {_in_short(before)}, "
+            f"the one that is trained through {_in_short(settings.encoder)}",
+            hint="take one that was trained with the same encoder",
+        )
+    return saved
+
+
 def _refuse_long(recipe: Recipe, captioner: AnyCaptioner, corpus: Corpus) -> None:
     """Captions that the captioner cannot read, to train on or to write."""
     if captioner.longest is None:
         return
-    lengths = [max(map(len, group)) - 1 for group in corpus.captions]  # the end sign is not read
+    lengths = [max(map(len, group), default=1) - 1 for group in corpus.captions]  # the end sign is not read
     if max(lengths) > captioner.longest:
         where = corpus.examples[lengths.index(max(lengths))].where
         raise TellapartError(
@@ -145,6 +176,18 @@ def _refuse_blind(recipe: Recipe, captioner: AnyCaptioner, sources: Sequence[Sou
             f"{blind[0].examples[0].where}: captions without pictures, but the captioner "
             f"{recipe.captioner['name']!r} is given no concept words to learn them by",
             hint="set captioner.concepts (of adaptive, topdown, transformer, meshed), or drop that source",
+        )
+
+
+def _refuse_uncaptioned(recipe: Recipe, sources: Sequence[Source]) -> None:
+    """Photographs without captions teach nothing to an objective that learns from captions alone."""
+    bare = [example for source in sources for example in source.examples if not example.captions]
+    name, config = recipe.part("objective")
+    if bare and not OBJECTIVES.get(name).without_captions(config):
+        raise TellapartError(
+            f"{bare[0].where}: photographs without captions, and the objective {name!r} learns from captions",
+            hint="take specificity, or reward with self-retrieval or clipscore (alone or in a mix), "
+            "or drop that source from data.extra",
         )
 
 

@@ -2,7 +2,7 @@
 
 Precedence: defaults, then the file, then `--set section.key=value`. Paths inside `[data]` are relative to
 `data.root`, which is the folder named by TELLAPART_DATA where the recipe leaves it out. A recipe with a
-section `[retriever]` trains a retriever, any other a captioner.
+section `[retriever]` trains a retriever, any other a captioner, after the stages it has (`recipe_stages`).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 from pydantic import Field, NonNegativeInt
 
@@ -27,6 +27,19 @@ from tellapart.recipe_sections import (
     SourceConfig,
     TrainingConfig,
 )
+from tellapart.recipe_stages import (
+    SHARED,
+    EntropyConfig,
+    Makes,
+    TrainedConfig,
+    check_references,
+    inherited,
+    is_reference,
+    laid_over,
+    located,
+    split_stage,
+    stage_tables,
+)
 from tellapart.recipe_text import RecipeText
 from tellapart.registry import Config, Registry, suggest
 from tellapart.retrievers.settings import RANKINGS, RETRIEVERS
@@ -34,6 +47,7 @@ from tellapart.vision.parts import find_encoder
 
 PARTS: Mapping[str, Registry[Any]] = {"captioner": CAPTIONERS, "objective": OBJECTIVES}
 RETRIEVER_PARTS: Mapping[str, Registry[Any]] = {"retriever": RETRIEVERS, "ranking": RANKINGS}
+ALL_PARTS = {**PARTS, **RETRIEVER_PARTS}
 
 
 class Experiment(Config):
@@ -52,6 +66,10 @@ class Experiment(Config):
         name = settings.pop("name")
         return name, self.parts[section].get(name).config.model_validate(settings)
 
+    def located(self, stages: Path) -> Self:
+        """The same where the stages have run: what they made is named by its place in that folder."""
+        return type(self).model_validate(located(self.model_dump(exclude={"stages"}), stages))
+
     def to_toml(self) -> str:
         """Every value, defaults included, as a recipe that reads back as the same."""
         return "\n".join(_toml_lines(self.model_dump(), ())) + "\n"
@@ -64,8 +82,15 @@ class Recipe(Experiment):
     objective: dict[str, Any] = Field({"name": "mle"})
     training: TrainingConfig = TrainingConfig()
     decoding: DecodingConfig = DecodingConfig()
+    stages: dict[str, dict[str, Any]] = Field(
+        {}, description="what is made first, in this order: name and settings of each"
+    )
 
     parts = PARTS
+
+    def stage_list(self) -> list[tuple[str, Recipe | RetrieverRecipe | EntropyConfig]]:
+        """Name and checked settings of each stage."""
+        return [(name, _stage(dict(table))) for name, table in self.stages.items()]
 
 
 class RetrieverRecipe(Experiment):
@@ -78,13 +103,20 @@ class RetrieverRecipe(Experiment):
     parts = RETRIEVER_PARTS
 
 
+def _stage(table: dict[str, Any]) -> Recipe | RetrieverRecipe | EntropyConfig:
+    if table["kind"] == "entropy":
+        return EntropyConfig.model_validate(table)
+    sections = {key: value for key, value in table.items() if key not in ("kind", "complete")}
+    return (RetrieverRecipe if "retriever" in sections else Recipe).model_validate(sections)
+
+
 def _toml_lines(table: Mapping[str, Any], at: tuple[str, ...]) -> Iterator[str]:
     """Values first, then the tables inside this one; TOML has no null, so what is None is left out."""
     for key, value in table.items():
         if value is not None and not isinstance(value, dict):
             yield f"{key} = {_toml(value)}"
     for key, value in table.items():
-        if isinstance(value, dict):
+        if isinstance(value, dict) and value:
             yield ""
             yield f"[{'.'.join((*at, key))}]"
             yield from _toml_lines(value, (*at, key))
@@ -110,7 +142,58 @@ def load_recipe(name: str, *, changes: Sequence[str] = ()) -> Recipe:
 def load_experiment(name: str, *, changes: Sequence[str] = ()) -> Recipe | RetrieverRecipe:
     """Any recipe by file or built-in name, with changes, checked before anything starts."""
     text = RecipeText.read(find_recipe(name), changes=changes)
-    raw = text.values(parts={**PARTS, **RETRIEVER_PARTS})
+    raw = text.values(parts=ALL_PARTS)
+    stages = {} if "retriever" in raw else stage_tables(text, raw.pop("stages", {}))
+    recipe = _experiment(text, dict(raw))
+    filled: dict[str, dict[str, Any]] = {}
+    makes: dict[str, Makes] = {}
+    for number, (stage, table) in enumerate(stages.items()):
+        later = list(stages)[number:]
+        filled[stage], made = _filled_stage(text.inside("stages", stage), raw, table, makes, later)
+        makes[stage] = made
+    check_references(text, raw, makes, ())
+    return recipe.model_copy(update={"stages": filled}) if filled else recipe
+
+
+def _filled_stage(
+    text: RecipeText,
+    recipe: Mapping[str, Any],
+    table: Mapping[str, Any],
+    before: Mapping[str, Makes],
+    later: Sequence[str],
+) -> tuple[dict[str, Any], Makes]:
+    """A stage with every value checked and written out, and what it makes."""
+    if table.get("kind") == "entropy":
+        config = text.validate(EntropyConfig, table, at=())
+        check_references(text, {**table, "data": recipe.get("data", {})}, before, later)
+        return {**config.model_dump(), "retriever": _where(config.retriever)}, "caption files"
+    said, sections = split_stage(text, table)
+    base: dict[str, Any] = {}
+    if said.based_on:
+        base = {key: value for key, value in _other_recipe(text, said.based_on).items() if key not in SHARED}
+        base |= {key: recipe[key] for key in SHARED if key in recipe}
+    elif not said.complete:
+        base = inherited(recipe, for_retriever="retriever" in sections)
+    whole = laid_over(base, sections, parts=ALL_PARTS)
+    check_references(text, whole, before, later)
+    checked = _experiment(text, whole)
+    kept = {"kind": "train", "complete": True, **checked.model_dump(exclude={"stages"})}
+    return kept, "a retriever" if isinstance(checked, RetrieverRecipe) else "a captioner"
+
+
+def _other_recipe(text: RecipeText, name: str) -> dict[str, Any]:
+    try:
+        values = RecipeText.read(find_recipe(name), changes=()).values(parts=())
+    except UnknownName as error:
+        raise text.error(("based_on",), error.problem, hint=error.hint) from error
+    if "stages" in values:
+        raise text.error(
+            ("based_on",), f"{name} has stages of its own", hint="write its stages before this one"
+        )
+    return values
+
+
+def _experiment(text: RecipeText, raw: dict[str, Any]) -> Recipe | RetrieverRecipe:
     if "retriever" in raw:
         return _check(text, raw, RetrieverRecipe)
     recipe = _check(text, raw, Recipe)
@@ -132,7 +215,7 @@ def _check(text: RecipeText, raw: dict[str, Any], kind: type[E]) -> E:
     _check_paths(text, recipe.data)
     filled: dict[str, Any] = {section: _fill(recipe, section) for section in kind.parts}
     filled["encoder"] = EncoderSection(name=encoder)
-    if recipe.data.format != "shapes" or recipe.data.extra:
+    if recipe.data.format != "shapes" or recipe.data.extra or recipe.data.words_from:
         # The run's copy of the recipe must mean the same files from whatever folder it is read.
         root = str(recipe.data.resolve("").absolute())
         filled["data"] = recipe.data.model_copy(update={"root": root})
@@ -163,8 +246,12 @@ def _check_part(text: RecipeText, section: str, registry: Registry[Any], raw: ob
     return {"name": raw["name"], **settings}
 
 
-def _where(model: str) -> str:
+def _where(model: str | list[str]) -> str | list[str]:
     """A folder as every folder may read it; any other name as it is."""
+    if isinstance(model, list):
+        return [str(_where(one)) for one in model]
+    if not model:
+        return model
     return str(Path(model).expanduser().absolute()) if Path(model).expanduser().is_dir() else model
 
 
@@ -192,12 +279,16 @@ def _check_encoder(text: RecipeText, recipe: Experiment, *, is_given: bool) -> s
 
 def _with_start(text: RecipeText, training: TrainingConfig) -> TrainingConfig:
     """The folder to start from, as every folder may read it."""
+    if is_reference(training.start_from):
+        return training
     folder = Path(training.start_from)
     if not folder.is_dir():
+        if (resources.files("tellapart") / "zoo" / training.start_from).is_dir():
+            return training  # one that ships, by its name
         raise text.error(
             ("training", "start_from"),
             f"no such folder: {training.start_from}",
-            hint="name a captioner's folder, or a run's",
+            hint="name a captioner's folder, a run's, or one that ships",
         )
     return training.model_copy(update={"start_from": str(folder.absolute())})
 
@@ -210,15 +301,18 @@ def _check_paths(text: RecipeText, data: DataConfig) -> None:
             raise text.error(
                 ("data", "path"), "is missing", hint="name the caption file, or set format = 'shapes'"
             )
-    for section, source in named:
-        for key in ("path", "images"):
-            value = getattr(source, key)
-            if value and not data.resolve(value).exists():
-                raise text.error(
-                    (*section.split("."), key),
-                    f"no such file or folder: {data.resolve(value)}",
-                    hint="set data.root (or TELLAPART_DATA) to the folder it is in: --set data.root=FOLDER",
-                )
+    paths = [
+        ((*section.split("."), key), value)
+        for section, source in named
+        for key, value in (("path", source.path), ("images", source.images))
+    ]
+    for keys, value in [*paths, *((("data", "words_from"), value) for value in data.words_from)]:
+        if value and not is_reference(value) and not data.resolve(value).exists():
+            raise text.error(
+                keys,
+                f"no such file or folder: {data.resolve(value)}",
+                hint="set data.root (or TELLAPART_DATA) to the folder it is in: --set data.root=FOLDER",
+            )
 
 
 def built_in_recipes() -> Sequence[str]:
@@ -246,8 +340,13 @@ def schema(kind: type[Experiment] = Recipe) -> dict[str, Any]:
         for name in registry.names():
             part = registry.get(name)
             option = part.config.model_json_schema()
+            whole["$defs"] |= option.pop("$defs", {})  # where references look for them
             presets = {"preset": {"enum": sorted(part.presets)}} if part.presets else {}
             option["properties"] = {"name": {"const": name}, **presets, **option.get("properties", {})}
             options.append(option | {"required": ["name"]})
         whole["properties"][section] = {"oneOf": options}
+    if "stages" in whole["properties"]:
+        trained = TrainedConfig.model_json_schema() | {"additionalProperties": True}  # sections of a recipe
+        options = [EntropyConfig.model_json_schema(), trained]
+        whole["properties"]["stages"]["additionalProperties"] = {"oneOf": options}
     return whole

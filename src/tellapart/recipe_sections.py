@@ -20,7 +20,7 @@ from pydantic_core import PydanticCustomError
 
 from tellapart.data.readers import FORMATS
 from tellapart.data.text import PRESETS, TextRules
-from tellapart.registry import Config
+from tellapart.registry import Config, ModelName
 
 DATA_FORMATS = ("auto", "shapes", *FORMATS)
 
@@ -34,11 +34,16 @@ def _one_of(value: str, known: Sequence[str]) -> str:
 
 
 class SourceConfig(Config):
-    """More captions to train on, with their pictures or without."""
+    """More captions to train on, with their pictures or without; or pictures without captions."""
 
-    path: str = Field(description="caption file, or folder with .txt sidecars")
+    path: str = Field(
+        description="caption file, or folder with .txt sidecars; without captions, folder of photographs"
+    )
     images: str = Field("", description="folder of the pictures; beside the caption file if empty")
     format: str = Field("auto", json_schema_extra={"enum": ["auto", *FORMATS]})
+    captions: bool = Field(
+        True, description="false: photographs alone, for objectives that need no captions of them"
+    )
     pictures: bool = Field(
         True, description="false: captions alone, whose nouns stand for what an encoder would have named"
     )
@@ -57,6 +62,22 @@ class SourceConfig(Config):
         if self.held_out and not self.pictures:
             raise PydanticCustomError(
                 "held_out", "captions without pictures cannot be held out to measure on"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _photographs_alone(self) -> SourceConfig:
+        if self.captions:
+            return self
+        if self.held_out:
+            raise PydanticCustomError(
+                "held_out", "photographs without captions cannot be held out to measure on"
+            )
+        if not self.pictures:
+            raise PydanticCustomError("captions", "neither captions nor pictures: there is nothing to learn")
+        if self.images or self.format != "auto":
+            raise PydanticCustomError(
+                "captions", "of photographs without captions path is the folder: leave out images and format"
             )
         return self
 
@@ -83,6 +104,9 @@ class DataConfig(Config):
         0.1, gt=0, lt=1, description="share of the images to validate on, where the data set has no splits"
     )
     extra: list[SourceConfig] = Field([], description="further sources to train on")
+    words_from: list[str] = Field(
+        [], description="caption files whose training captions say which words are known; if none, its own"
+    )
     scenes: PositiveInt = Field(1000, description="format 'shapes': how many scenes are drawn")
     look_alikes: PositiveInt = Field(1, description="format 'shapes': size of the groups of look-alikes")
 
@@ -139,6 +163,9 @@ class LoopConfig(Config):
     core_minutes: NonNegativeFloat = Field(
         0.0, description="processor time to spend at most, all cores together; 0: no limit"
     )
+    precision: Literal["single", "bf16"] = Field(
+        "single", description="bf16: matrix products in 16 bits, weights in 32"
+    )
 
 
 class TrainingConfig(LoopConfig):
@@ -146,8 +173,28 @@ class TrainingConfig(LoopConfig):
 
     images_per_batch: PositiveInt = 64
     captions_per_image: PositiveInt = Field(5, description="drawn afresh each epoch where there are more")
-    stop_metric: Literal["loss", "perplexity", "accuracy", "cider-d"] = Field(
-        "perplexity", description="on the validation split; cider-d: of greedy captions"
+    caption_draw: Literal["uniform", "distinctive"] = Field(
+        "uniform", description="distinctive: captions that fit few other pictures are drawn more often"
+    )
+    draw_by: ModelName = Field(
+        "reranker", description="distinctive: name or folder of the retriever that tells"
+    )
+    draw_temperature: PositiveFloat = Field(
+        0.07, description="distinctive: of the softmax over pictures whose entropy is measured"
+    )
+    draw_spread: PositiveFloat = Field(
+        1.0, description="distinctive: τ of exp(-entropy/τ), by which captions are drawn"
+    )
+    stop_metric: Literal["loss", "perplexity", "accuracy", "cider-d", "mean-rank"] = Field(
+        "perplexity",
+        description="on the validation split; cider-d: of greedy captions; mean-rank: of the own picture "
+        "among all those of the split, by greedy captions",
+    )
+    rank_by: ModelName = Field(
+        "reranker", description="stop_metric mean-rank: name or folder of the retriever"
+    )
+    portions: PositiveInt = Field(
+        1, description="parts that a batch is computed in, one after the other; the result is the same"
     )
     start_from: str = Field(
         "", description="folder of a captioner or run whose weights and words training starts from"
@@ -174,3 +221,6 @@ class DecodingConfig(Config):
 
     width: PositiveInt = Field(3, description="of the beam; 1: greedy")
     max_words: PositiveInt = 20
+    length_penalty: NonNegativeFloat = Field(
+        0.0, description="power of the length by which a beam divides log-probabilities; 0: the likeliest"
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar, get_args, get_origin
 
@@ -26,6 +26,7 @@ class RecipeText:
     path: Path
     text: str
     changes: Mapping[Keys, Any]
+    within: Keys = ()  # the table that all complaints are about
 
     @classmethod
     def read(cls, path: Path, *, changes: Sequence[str]) -> RecipeText:
@@ -43,14 +44,10 @@ class RecipeText:
         try:
             values = tomllib.loads(self.text)
         except tomllib.TOMLDecodeError as error:
-            raise TellapartError(
-                f"{self.path}: not TOML: {error}", hint="strings need quotes, sections [brackets]"
-            ) from error
-        for section in parts:
-            new = self.changes.get((section, "name"))
-            before = values.get(section, {})
-            if new is not None and isinstance(before, dict) and before.get("name") != new:
-                values[section] = {}
+            twice = "twice" in str(error) or "overwrite" in str(error)
+            hint = "give each its own name" if twice else "strings need quotes, sections [brackets]"
+            raise TellapartError(f"{self.path}: not TOML: {error}", hint=hint) from error
+        self._drop_renamed(values, parts)
         for keys, value in self.changes.items():
             table = values
             for key in keys[:-1]:
@@ -62,6 +59,21 @@ class RecipeText:
                     )
             table[keys[-1]] = value
         return values
+
+    def _drop_renamed(self, values: dict[str, Any], parts: Collection[str]) -> None:
+        for (*outer, key), new in self.changes.items():
+            if key != "name" or not outer or outer[-1] not in parts:
+                continue
+            table: Any = values
+            for name in outer[:-1]:
+                table = table.get(name, {}) if isinstance(table, dict) else {}
+            before = table.get(outer[-1]) if isinstance(table, dict) else None
+            if isinstance(before, dict) and before.get("name") != new:
+                table[outer[-1]] = {}
+
+    def inside(self, *keys: str) -> RecipeText:
+        """The same, for complaints about what stands in one of its tables."""
+        return replace(self, within=(*self.within, *keys))
 
     def validate(self, config: type[C], raw: Mapping[str, Any], *, at: Keys) -> C:
         """The checked configuration, or an error about the first value that is wrong."""
@@ -84,6 +96,7 @@ class RecipeText:
 
     def error(self, keys: Keys, problem: str, *, hint: str) -> TellapartError:
         """A complaint about a value, with the place that set it."""
+        keys = (*self.within, *keys)
         name = ".".join(keys)
         if any(changed[: len(keys)] == keys for changed in self.changes):
             return TellapartError(f"--set {name}: {problem}", hint=hint)

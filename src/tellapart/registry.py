@@ -14,9 +14,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any, Generic, TypeVar
+from pathlib import Path
+from typing import Annotated, Any, Generic, TypeVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import AfterValidator, BaseModel, ConfigDict
 
 from tellapart.errors import TellapartError, UnknownName
 
@@ -25,6 +26,16 @@ class Config(BaseModel):
     """Settings of one part. Frozen; an unknown key is an error, and so is "3" where a number belongs."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+
+def _where(name: str) -> str:
+    kind, colon, model = name.rpartition(":")
+    folder = Path(model).expanduser()
+    return f"{kind}{colon}{folder.absolute()}" if model and folder.is_dir() else name
+
+
+ModelName = Annotated[str, AfterValidator(_where)]
+"""A setting that names a model: a folder as it may be read from every folder, any other name as it is."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -195,7 +195,7 @@ def _own_recipe(name: str) -> Experiment:
             f"{name}: no run here",
             hint="name a folder that 'tellapart train' wrote, or say with --recipe whose data to look in",
         )
-    return load_experiment(str(run.recipe))
+    return load_experiment(str(run.recipe)).located(run.stages)
 
 
 def _field(recipe: Experiment, wish: Wish) -> Field:

@@ -28,13 +28,14 @@ from tellapart.retrievers.dual.sentences import Read
 from tellapart.retrievers.ranking import RankingLoss
 from tellapart.retrievers.settings import RANKINGS, RETRIEVERS, DualConfig
 from tellapart.run import Run
-from tellapart.sources import Source, by_hash, read_sources, split_of
+from tellapart.sources import Source, by_hash, known_captions, read_sources, split_of
 from tellapart.storage import cache_folder
 from tellapart.types import Context, Loss, Vision
 from tellapart.vision.cache import FeatureCache
 from tellapart.vision.encoder import traits_of
 from tellapart.vision.features import Features, in_order
 from tellapart.vision.parts import load_encoder
+from tellapart.world import World
 
 CHUNK = 500  # sentences embedded together where nothing is learned
 
@@ -92,7 +93,7 @@ class RankingStep(nn.Module):
         """The mean loss of a batch's pairs."""
         pictures, sentences = self.network.embed_vision(batch.vision), self.network.embed_read(batch.read)
         total = self.ranking(pictures @ sentences.T, context.generator).mean()
-        return Loss(total, {"ranking": total.item()})
+        return Loss(total, {"ranking": total.item()}, {"ranking": total})
 
 
 @dataclass(frozen=True)
@@ -155,6 +156,15 @@ class RetrieverLearner:
         """Batches of an epoch, all its passes together."""
         return self._plans.per_epoch
 
+    def shares(self, step: int, world: World) -> Sequence[Pairs]:
+        """The whole batch, as each of its pairs is told from all others."""
+        if world.size > 1:
+            raise TellapartError(
+                f"a retriever learns from whole batches, and {world.size} processes would each see a share",
+                hint="train it in one process: without torchrun or accelerate launch",
+            )
+        return [self.batch(step)]
+
     def batch(self, step: int) -> Pairs:
         """Pictures in random order, each with one of its captions, drawn afresh."""
         _, rows = self._plans.find(step)
@@ -163,9 +173,15 @@ class RetrieverLearner:
             rows, [int(random.integers(len(self.train_set.read[row]))) for row in rows]
         )
 
-    def tokens(self, batch: Pairs) -> int:
-        """Words of its captions; where a caption is a vector already, captions."""
-        return sum(len(read) if read.dtype.kind == "i" else 1 for read in batch.read)
+    def tokens(self, step: int) -> int:
+        """Pictures of the batch, each with a caption."""
+        return len(self._plans.find(step)[1])
+
+    def after_step(self, step: int, world: World) -> None:
+        """Nothing is remembered of a step."""
+
+    def note_best(self) -> None:
+        """Nobody wants to know."""
 
     @torch.inference_mode()
     def validate(self) -> Recalls:
@@ -266,6 +282,11 @@ def _refuse_unpictured(examples: Sequence[Example]) -> None:
                 f"{example.where}: captions without pictures teach a retriever nothing",
                 hint="drop that source from data.extra",
             )
+        if not example.captions:
+            raise TellapartError(
+                f"{example.where}: photographs without captions teach a retriever nothing",
+                hint="drop that source from data.extra",
+            )
 
 
 def _text(recipe: RetrieverRecipe, config: DualConfig, examples: Sequence[Example]) -> WordText | None:
@@ -273,8 +294,7 @@ def _text(recipe: RetrieverRecipe, config: DualConfig, examples: Sequence[Exampl
     if config.sentences == "minilm":
         return None
     rules = recipe.data.rules()
-    captions = (caption for example in examples for caption in example.captions)
-    text = WordText.build(captions, rules)
+    text = WordText.build(known_captions(recipe.data, [Source(examples)]), rules)
     more = [
         word
         for word in most_frequent(config.more_words)

@@ -5,6 +5,7 @@ environment.json   versions, machine and commit it ran on
 metrics.jsonl      one line a log entry, up to the newest checkpoint after a resume
 checkpoints/       step-00000123.pt; only the newest is kept
 captioner/         the best captioner by the validation metric; of a retriever's run, retriever/
+stages/            what the recipe wants made first: a folder a stage, another run or caption files
 predictions/       captions of a split, one JSONL a split and beam
 evaluations/       what `tellapart evaluate` measured, one JSON a split and beam
 """
@@ -53,6 +54,17 @@ class Run:
     def retriever(self) -> Path:
         """The best retriever so far."""
         return self.folder / "retriever"
+
+    @property
+    def stages(self) -> Path:
+        """The folders of the recipe's stages."""
+        return self.folder / "stages"
+
+    @property
+    def is_over(self) -> bool:
+        """Whether its training came to an end, rather than being stopped."""
+        entries = self.entries()
+        return bool(entries and entries[-1].get("stopped_by"))
 
     def predictions(self, split: str, *, width: int) -> Path:
         """Captions of a split by a beam of that width."""

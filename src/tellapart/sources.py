@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from tellapart.data.examples import Example
+from tellapart.data.picture_files import find_pictures
 from tellapart.data.readers import read_dataset
 from tellapart.data.shapes.dataset import VERSION, write_shapes
 from tellapart.errors import TellapartError
@@ -35,18 +37,26 @@ def read_sources(data: DataConfig, *, seed: int) -> Sequence[Source]:
     main = Source(_read_main(data, seed=seed))
     trained_on = {photo_key(example.image_id) for example in main.split("train").examples}
     extras = [Source(_read_extra(data, extra, trained_on), extra.per_epoch) for extra in data.extra]
+    captioned = [example for source in (main, *extras) for example in source.examples if example.captions]
     measured = {
-        photo_key(example.image_id)
-        for source in (main, *extras)
-        for example in source.examples
-        if example.split in ("val", "test", HELD_OUT)
+        photo_key(example.image_id) for example in captioned if example.split in ("val", "test", HELD_OUT)
     }
-    return [main, *(replace(extra, examples=_cleared(extra.examples, measured)) for extra in extras)]
+    files = {example.path.resolve() for example in captioned if example.pictured}
+    return [main, *(replace(extra, examples=_cleared(extra.examples, measured, files)) for extra in extras)]
 
 
 def read_examples(data: DataConfig, *, seed: int) -> Sequence[Example]:
     """All examples of all sources."""
     return [example for source in read_sources(data, seed=seed) for example in source.examples]
+
+
+def known_captions(data: DataConfig, sources: Sequence[Source]) -> Iterator[str]:
+    """The captions that say which words are known: those to train on, or those of `data.words_from`."""
+    named = (read_dataset(data.resolve(path)).strict() for path in data.words_from)
+    groups = named if data.words_from else (source.examples for source in sources)
+    for examples in groups:
+        for example in examples:
+            yield from example.captions if example.split in ("", "train") else ()
 
 
 def photo_key(image_id: str) -> str:
@@ -72,6 +82,8 @@ def _read_extra(data: DataConfig, extra: SourceConfig, trained_on: set[str]) -> 
 
     Photographs that the main data set trains on cannot be held out.
     """
+    if not extra.captions:
+        return _photographs(data.resolve(extra.path))
     examples = _read(data, path=extra.path, images=extra.images, form=extra.format)
     if extra.pictures:
         examples = together(examples)
@@ -98,6 +110,22 @@ def _read_extra(data: DataConfig, extra: SourceConfig, trained_on: set[str]) -> 
     ]
 
 
+def _photographs(folder: Path) -> Sequence[Example]:
+    """The pictures of a folder and of those inside it, none of which has a caption."""
+    if not folder.is_dir():
+        raise TellapartError(
+            f"data.extra: {folder} is to hold photographs without captions, and is no folder",
+            hint="name the folder they are in, or leave out captions = false",
+        )
+    found = []
+    for picture in find_pictures([folder]):
+        if isinstance(picture, TellapartError):
+            raise picture
+        name = picture.relative_to(folder).with_suffix("").as_posix()
+        found.append(Example(name, picture, (), "train", str(picture)))
+    return found
+
+
 def _read(data: DataConfig, *, path: str, images: str, form: str) -> Sequence[Example]:
     folder = data.resolve(images) if images else None
     return read_dataset(data.resolve(path), format=form, images=folder).strict()
@@ -116,10 +144,15 @@ def together(examples: Sequence[Example]) -> Sequence[Example]:
     return list(found.values())
 
 
-def _cleared(examples: Sequence[Example], measured: set[str]) -> Sequence[Example]:
+def _cleared(examples: Sequence[Example], measured: set[str], files: set[Path]) -> Sequence[Example]:
+    """Without photographs that are measured on; and of those without captions, without any that has some."""
     return [
         replace(example, split=LEFT_OUT)
-        if example.split == "train" and photo_key(example.image_id) in measured
+        if example.split == "train"
+        and (
+            photo_key(example.image_id) in measured
+            or (not example.captions and example.path.resolve() in files)
+        )
         else example
         for example in examples
     ]

@@ -10,30 +10,28 @@ import math
 import signal
 import threading
 import time
-from collections.abc import Generator, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
-import numpy as np
 import torch
-from torch import nn
 
 from tellapart.captioner_learner import CaptionerLearner
 from tellapart.checkpoint import Progress, load_checkpoint, save_checkpoint
 from tellapart.corpus import Watch
 from tellapart.errors import TellapartError
-from tellapart.learner import Learner, Named, Validation
+from tellapart.learner import Learner, Validation
+from tellapart.metrics.material import Watch as WatchWhat
 from tellapart.preparation import prepare
-from tellapart.recipe import Recipe, RetrieverRecipe
-from tellapart.recipe_sections import OptimiserConfig
+from tellapart.recipe import RetrieverRecipe
 from tellapart.retriever_learner import prepare_retriever
 from tellapart.run import Run, refuse_full, resume_run, start_run
-from tellapart.types import Context, Loss
-
-AnyRecipe = Recipe | RetrieverRecipe
+from tellapart.stages import Division, divide, open_stages
+from tellapart.stepping import AnyRecipe, Moment, Taken, build_optimiser, take_step
+from tellapart.world import ALONE, World
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +40,7 @@ class Report:
 
     step: int
     steps: int
-    loss: float
-    parts: Mapping[str, float]
+    taken: Taken
     tokens_per_second: float
     validation: Validation | None
     is_best: bool
@@ -51,36 +48,100 @@ class Report:
     stopped_by: str = ""  # the setting that ended training with this step: epochs, patience or core_minutes
 
 
-def begin(recipe: AnyRecipe, folder: Path, *, resume: bool, watch: Watch) -> tuple[Run, Learner]:
-    """Open a run and make all ready; a new run's folder is written only when all the data was read."""
-    text = recipe.to_toml()
-    if resume:
-        return resume_run(folder, text), prepare_learner(recipe, watch=watch)
-    refuse_full(folder)
-    learner = prepare_learner(recipe, watch=watch)
-    return start_run(folder, text), learner
+@dataclass(frozen=True, slots=True)
+class Screen:
+    """Where it is told what happens besides training; by default nowhere."""
+
+    looking: Callable[[], AbstractContextManager[Watch]] = lambda: nullcontext(lambda done, total: None)
+    dividing: Callable[[], AbstractContextManager[WatchWhat]] = lambda: nullcontext(
+        lambda what, done, total: None
+    )
+    say: Callable[[str], None] = lambda line: None
 
 
-def prepare_learner(recipe: AnyRecipe, *, watch: Watch) -> Learner:
+SILENT = Screen()
+
+
+@dataclass(frozen=True, slots=True)
+class Training:
+    """Something that is about to be trained: a stage or, without a name, what all was for."""
+
+    stage: str
+    recipe: AnyRecipe
+    run: Run
+    learner: Learner
+
+
+def trainings(
+    recipe: AnyRecipe, folder: Path, *, resume: bool, world: World = ALONE, screen: Screen = SILENT
+) -> Iterator[Training]:
+    """All that is still to be trained, each when what it stands on is there: train it, then ask for the next.
+
+    Whatever a run needs besides training is done on the way.
+    """
+    with screen.looking() as watch:
+        stages = open_stages(recipe, folder, resume=resume, watch=watch, world=world)
+    for number, stage in enumerate(stages, start=1):
+        said = f"stage {number} of {len(stages)}: {stage.name or 'the recipe itself'}"
+        if world.agree(stage.is_over):
+            screen.say(f"{said}, which is there already")
+            continue
+        if len(stages) > 1:
+            screen.say(said)
+        if not isinstance(stage.work, Division):
+            begun = resume if len(stages) == 1 else world.leads and stage.clear()
+            with screen.looking() as watch:
+                run, learner = begin(stage.work, stage.folder, resume=begun, watch=watch, world=world)
+            yield Training(stage.name, stage.work, run, learner)
+        elif world.leads:
+            with screen.dividing() as watch_what:
+                divide(stage, watch=watch_what)
+
+
+def begin(
+    recipe: AnyRecipe, folder: Path, *, resume: bool, watch: Watch, world: World = ALONE
+) -> tuple[Run, Learner]:
+    """Open a run and make all ready; a new run's folder is written only when nothing is missing."""
+    text, run = recipe.to_toml(), Run(folder)
+    ready = recipe.located(run.stages)
+    if world.leads:
+        if resume:
+            resume_run(folder, text)
+        else:
+            refuse_full(folder)
+        learner = prepare_learner(ready, watch=watch, world=world)
+        learner.step.train()  # an objective says when it is built what it lacks
+        if not resume:
+            start_run(folder, text)
+    world.agree(None)  # the others find all pictures looked at
+    if not world.leads:
+        learner = prepare_learner(ready, watch=watch, world=world)
+    return run, learner
+
+
+def prepare_learner(recipe: AnyRecipe, *, watch: Watch, world: World = ALONE) -> Learner:
     """What the recipe trains, with its data."""
     if isinstance(recipe, RetrieverRecipe):
         return prepare_retriever(recipe, watch=watch)
-    return CaptionerLearner(recipe, prepare(recipe, watch=watch))
+    return CaptionerLearner(recipe, prepare(recipe, watch=watch), world.device)
 
 
-def train(recipe: AnyRecipe, folder: Path, *, resume: bool = False) -> Run:
-    """Train a recipe to the end; the best captioner or retriever is in the run's folder."""
-    run, learner = begin(recipe, folder, resume=resume, watch=lambda done, total: None)
-    for report in train_steps(recipe, run, learner):
-        if report.interrupted:
-            raise KeyboardInterrupt
-    return run
+def train(recipe: AnyRecipe, folder: Path, *, resume: bool = False, world: World = ALONE) -> Run:
+    """Train a recipe to the end, its stages first; the best captioner or retriever is in the run's folder."""
+    for one in trainings(recipe, folder, resume=resume, world=world):
+        for report in train_steps(one.recipe, one.run, one.learner, world=world):
+            if report.interrupted:
+                raise KeyboardInterrupt
+    return Run(folder)
 
 
-def train_steps(recipe: AnyRecipe, run: Run, learner: Learner) -> Generator[Report, None, None]:
+def train_steps(
+    recipe: AnyRecipe, run: Run, learner: Learner, *, world: World = ALONE
+) -> Generator[Report, None, None]:
     """Train until the epochs, the patience or the processor time are over, telling of each step."""
-    optimiser = build_optimiser(recipe.optimiser, learner.network)
-    progress = load_checkpoint(run, learner, optimiser)
+    learner.step.to(world.device)
+    optimiser = build_optimiser(recipe.optimiser, learner.step)
+    progress = load_checkpoint(run, learner, optimiser, world=world)
     steps = learner.steps_per_epoch * recipe.training.epochs
     every = recipe.training.evaluate_every or learner.steps_per_epoch
     clock = CoreClock()
@@ -88,30 +149,32 @@ def train_steps(recipe: AnyRecipe, run: Run, learner: Learner) -> Generator[Repo
         for number in range(progress.step, steps):
             if why_stop(recipe, progress, steps):  # of a run that was over when it was resumed
                 break
-            batch = learner.batch(number)
+            moment = Moment(number, steps, by_term=(number + 1) % recipe.training.log_every == 0)
             started = time.perf_counter()
-            loss = take_step(learner.step.train(), optimiser, batch, recipe, number=number, steps=steps)
-            speed = learner.tokens(batch) / (time.perf_counter() - started)
+            shares = learner.shares(number, world)
+            taken = take_step(learner.step.train(), optimiser, shares, recipe, moment, world=world)
+            learner.after_step(number, world)
+            speed = learner.tokens(number) / (time.perf_counter() - started)
             progress.step += 1
-            progress.core_seconds += clock.lap()
+            progress.core_seconds += world.total(clock.lap())
             validation, is_best = None, False
             if progress.step % every == 0 or why_stop(recipe, progress, steps):
-                validation, is_best = validate(recipe, run, learner, progress)
-                progress.core_seconds += clock.lap()
+                progress, validation, is_best = validate(recipe, run, learner, progress, world)
+                progress.core_seconds += world.total(clock.lap())
             report = Report(
                 progress.step,
                 steps,
-                loss.total.item(),
-                loss.parts,
+                taken,
                 speed,
                 validation,
                 is_best,
-                asked_to_stop.is_set(),
+                world.any(asked_to_stop.is_set()),
                 why_stop(recipe, progress, steps),
             )
-            log(run, report, every=recipe.training.log_every)
-            if validation or report.interrupted:
-                save_checkpoint(run, progress, learner, optimiser)
+            if world.leads:
+                log(run, report, every=recipe.training.log_every)
+                if validation or report.interrupted:
+                    save_checkpoint(run, progress, learner, optimiser)
             yield report
             if report.interrupted:
                 return
@@ -139,8 +202,19 @@ def why_stop(recipe: AnyRecipe, progress: Progress, steps: int) -> str:
     return "core_minutes" if 0 < limit <= progress.core_seconds else ""
 
 
-def validate(recipe: AnyRecipe, run: Run, learner: Learner, progress: Progress) -> tuple[Validation, bool]:
-    """Measure on the validation split; keep what was trained if it is the best so far."""
+def validate(
+    recipe: AnyRecipe, run: Run, learner: Learner, progress: Progress, world: World = ALONE
+) -> tuple[Progress, Validation, bool]:
+    """The leading process measures on the validation split and keeps the best; all learn what it found."""
+    found = _validate(recipe, run, learner, progress) if world.leads else None
+    progress, validation, is_best = world.agree((progress, *(found or (None, False))))
+    assert validation is not None  # the leading process has measured
+    if is_best:
+        learner.note_best()
+    return progress, validation, is_best
+
+
+def _validate(recipe: AnyRecipe, run: Run, learner: Learner, progress: Progress) -> tuple[Validation, bool]:
     validation = learner.validate()
     if not all(map(math.isfinite, validation.to_json().values())):
         raise TellapartError(
@@ -153,61 +227,13 @@ def validate(recipe: AnyRecipe, run: Run, learner: Learner, progress: Progress) 
     return validation, is_best
 
 
-def take_step(
-    step: nn.Module,
-    optimiser: torch.optim.Optimizer,
-    batch: Named,
-    recipe: AnyRecipe,
-    *,
-    number: int,
-    steps: int,
-) -> Loss:
-    """One update of the weights."""
-    # Two streams, or what an objective draws would follow the pattern of the dropout.
-    for_dropout, for_objective = map(int, np.random.SeedSequence([recipe.seed, number]).generate_state(2))
-    torch.manual_seed(for_dropout)  # dropout draws from the global generator
-    for group in optimiser.param_groups:
-        group["lr"] = learning_rate(recipe.optimiser, number, steps)
-    loss: Loss = step(batch, Context(number, torch.Generator().manual_seed(for_objective)))
-    optimiser.zero_grad()
-    loss.total.backward()  # type: ignore[no-untyped-call]
-    limit = recipe.optimiser.clip_norm or math.inf
-    norm = nn.utils.clip_grad_norm_(step.parameters(), limit)
-    if not (math.isfinite(loss.total.item()) and math.isfinite(norm.item())):
-        raise TellapartError(
-            f"step {number + 1}: the loss is {loss.total.item()} and its gradient's norm {norm.item()}; "
-            f"images of the batch: {', '.join(batch.image_ids)}",
-            hint="lower optimiser.learning_rate or optimiser.clip_norm, and look at these images' captions",
-        )
-    optimiser.step()
-    return loss
-
-
-def learning_rate(config: OptimiserConfig, number: int, steps: int) -> float:
-    """Linear warm-up, then constant or down to 0 along half a cosine."""
-    if number < config.warmup_steps:
-        return config.learning_rate * (number + 1) / config.warmup_steps
-    if config.decay == "constant":
-        return config.learning_rate
-    done = (number - config.warmup_steps) / max(1, steps - config.warmup_steps)
-    return config.learning_rate * 0.5 * (1 + math.cos(math.pi * done))
-
-
-def build_optimiser(config: OptimiserConfig, network: nn.Module) -> torch.optim.Optimizer:
-    """The optimiser a recipe names."""
-    weights = [parameter for parameter in network.parameters() if parameter.requires_grad]
-    rate, decay = config.learning_rate, config.weight_decay
-    if config.name == "sgd":
-        return torch.optim.SGD(weights, lr=rate, weight_decay=decay, momentum=config.momentum)
-    kind = torch.optim.AdamW if config.name == "adamw" else torch.optim.Adam
-    return kind(weights, lr=rate, weight_decay=decay, betas=(config.momentum, config.beta2))
-
-
 def log(run: Run, report: Report, *, every: int) -> None:
     """Write every so many steps, and every validation, to the run's log."""
     if report.step % every and not report.validation:
         return
-    entry: dict[str, object] = {"step": report.step, "loss": report.loss, **report.parts}
+    taken = report.taken
+    entry: dict[str, object] = {"step": report.step, "loss": taken.loss, **taken.parts}
+    entry |= {f"{name}/gradient_norm": norm for name, norm in taken.norms.items()}
     entry["tokens_per_second"] = round(report.tokens_per_second)
     if report.validation:
         entry["validation"] = report.validation.to_json()

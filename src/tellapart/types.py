@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -35,6 +36,20 @@ class Vision:
         pictured = None if self.pictured is None else self.pictured[rows]
         return Vision(self.grid[rows], self.pooled[rows], self.classes[rows], pictured)
 
+    def to(self, device: torch.device) -> Vision:
+        """The same on another device."""
+        pictured = None if self.pictured is None else self.pictured.to(device)
+        return Vision(self.grid.to(device), self.pooled.to(device), self.classes.to(device), pictured)
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """How much a whole batch holds, where a process or a portion sees only a share of it."""
+
+    images: int
+    captions: int
+    tokens: int  # words and end signs to be expected
+
 
 @dataclass(frozen=True, slots=True)
 class Batch:
@@ -44,6 +59,22 @@ class Batch:
     vision: Vision
     tokens: Int[Tensor, "b k t"]  # start, words, end, padding
     mask: Bool[Tensor, "b k t"]  # true from start to end; a caption that is not there is false throughout
+    rows: tuple[int, ...] = ()  # of the images in the training set; () where they are from none
+    places: tuple[tuple[int, ...], ...] = ()  # of the captions among all those of their image
+    whole: Totals | None = None  # of the batch that this is a share of; None: of this one
+
+    def totals(self) -> Totals:
+        """What losses are averaged over: those of all shares of a batch then add up to that of the batch."""
+        if self.whole is not None:
+            return self.whole
+        expected = self.mask[:, :, 1:]
+        return Totals(len(self.vision), int(expected.any(-1).sum()), int(expected.sum()))
+
+    def to(self, device: torch.device) -> Batch:
+        """The same where the network is."""
+        return replace(
+            self, vision=self.vision.to(device), tokens=self.tokens.to(device), mask=self.mask.to(device)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,18 +97,28 @@ class Decoded:
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """What is minimised, and its parts for the log."""
+    """What is minimised, and what it is made of for the log.
+
+    Of a share of a batch, both are its share of the whole batch's values: over all shares they add up.
+    """
 
     total: Float[Tensor, ""]
     parts: Mapping[str, float]
+    terms: Mapping[str, Float[Tensor, ""]] = field(default_factory=dict)  # weighed; they add up to the total
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What changes from step to step: the step's number and its own source of randomness."""
+    """What changes from step to step: the step's number and its sources of randomness."""
 
     step: int
     generator: torch.Generator
+    seed: int = 0
+
+    def of_image(self, row: int) -> torch.Generator:
+        """An image's own source in this step: what it draws does not depend on the rest of its batch."""
+        (number,) = np.random.SeedSequence([self.seed, self.step, row]).generate_state(1, np.uint64)
+        return torch.Generator().manual_seed(int(number >> np.uint64(1)))  # torch takes 63 bits
 
 
 @runtime_checkable
@@ -188,6 +229,27 @@ class MeetsLate(Protocol):
 
     def join(self, heard: Float[Tensor, "*p #b m"], seen: Float[Tensor, "b m"]) -> Float[Tensor, "*p b d"]:
         """What the last layer reads of each of these words with each of these images."""
+        ...
+
+
+@runtime_checkable
+class Remembers(Protocol):
+    """An objective that keeps something from one step to the next.
+
+    What it keeps are buffers or parameters of a module, so that checkpoints hold it.
+    """
+
+    def after_step(self, step: int, add_up: Callable[[Iterable[Tensor]], None]) -> None:
+        """A step is over; `add_up` replaces tensors by their sums over all processes."""
+        ...
+
+
+@runtime_checkable
+class Follows(Protocol):
+    """An objective that wants to know when the captioner is the best so far."""
+
+    def note_best(self, captioner: AnyCaptioner) -> None:
+        """It is."""
         ...
 
 

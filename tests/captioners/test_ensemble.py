@@ -18,6 +18,7 @@ from safetensors.torch import load_file
 
 from tellapart.captioners.ensemble import Ensemble
 from tellapart.captioners.folder import (
+    Decoding,
     SavedCaptioner,
     build_captioner,
     describe_captioner,
@@ -117,7 +118,7 @@ def keep(tmp_path: Path) -> Callable[..., Path]:
         captioner = member(seed, name, concepts=concepts).float()
         section = {"name": name, **config.model_dump()}
         described = describe_captioner(
-            captioner, section=section, traits=TRAITS, width=seed, max_words=5 * seed
+            captioner, section=section, traits=TRAITS, decoding=Decoding(seed, 5 * seed)
         )
         folder = tmp_path / f"{name}-{seed}"
         save_captioner(folder, SavedCaptioner(captioner, described), dtype=dtype)

@@ -16,7 +16,13 @@ import pytest
 import torch
 from torch import Tensor
 
-from tellapart.captioners.folder import SavedCaptioner, describe_captioner, load_captioner, save_captioner
+from tellapart.captioners.folder import (
+    Decoding,
+    SavedCaptioner,
+    describe_captioner,
+    load_captioner,
+    save_captioner,
+)
 from tellapart.captioners.prefix.captioner import Prefix, build
 from tellapart.captioners.settings.prefix import PrefixConfig
 from tellapart.decoding.search import beam, greedy
@@ -262,7 +268,7 @@ def test_a_frozen_language_model_has_no_dropout(folders: dict[str, Path]) -> Non
 
 def save(captioner: Prefix, config: dict[str, object], folder: Path) -> Path:
     section = {"name": "prefix", **PrefixConfig.model_validate(config).model_dump()}
-    settings = describe_captioner(captioner, section=section, traits=TRAITS, width=3, max_words=8)
+    settings = describe_captioner(captioner, section=section, traits=TRAITS, decoding=Decoding(3, 8))
     save_captioner(folder, SavedCaptioner(captioner, settings), dtype=torch.float32)
     return folder
 

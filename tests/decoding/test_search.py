@@ -53,13 +53,15 @@ def captions_of(tokens: torch.Tensor) -> list[tuple[int, ...]]:
 
 
 @settings(max_examples=25, deadline=None)
-@given(st.integers(0, 10_000))
-def test_a_wide_beam_finds_what_exhaustive_search_finds(seed: int) -> None:
+@given(st.integers(0, 10_000), st.sampled_from([0.0, 0.7, 1.5]))
+def test_a_wide_beam_finds_what_exhaustive_search_finds(seed: int, penalty: float) -> None:
     model, vision = captioner(seed), see(1, seed)
     scored = sorted(
-        ((log_probability(model, vision, words), words) for words in all_captions(3)), reverse=True
+        ((log_probability(model, vision, words), words) for words in all_captions(3)),
+        key=lambda pair: pair[0] / (len(pair[1]) + 1) ** penalty,  # the end sign is a word of the caption
+        reverse=True,
     )
-    decoded = beam(model, vision, width=60, max_words=3)
+    decoded = beam(model, vision, width=60, max_words=3, length_penalty=penalty)
     found = list(zip(decoded.log_probabilities[0].tolist(), captions_of(decoded.tokens[0]), strict=True))
     real = [pair for pair in found if pair[0] > -float("inf")]
     assert [words for _, words in real] == [words for _, words in scored]

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 from numpy.typing import NDArray
-from pydantic import PositiveInt
+from pydantic import NonNegativeFloat, PositiveInt
 from torch import Tensor
 
 from tellapart.captioners.parts import CAPTIONERS
@@ -45,6 +45,7 @@ class CaptionerSettings(Config):
     text: TextRules | None  # None: its checkpoint brings the tokenizer
     width: PositiveInt  # of the beam it is meant to be used with
     max_words: PositiveInt
+    length_penalty: NonNegativeFloat = 0.0  # of that beam
     fingerprint: str  # of its text: weights and words of two captioners never mix
     taught_by: tuple[str, ...] = ()  # identities of the retrievers that it was trained to please
 
@@ -70,8 +71,17 @@ def build_captioner(
     return captioner
 
 
+@dataclass(frozen=True, slots=True)
+class Decoding:
+    """How a captioner is meant to be used: width of the beam, words at the most, penalty on length."""
+
+    width: int
+    max_words: int
+    length_penalty: float = 0.0
+
+
 def describe_captioner(
-    captioner: AnyCaptioner, *, section: dict[str, Any], traits: EncoderTraits, width: int, max_words: int
+    captioner: AnyCaptioner, *, section: dict[str, Any], traits: EncoderTraits, decoding: Decoding
 ) -> CaptionerSettings:
     """The settings under which a captioner is kept; `section` is its name and settings in a recipe."""
     text = captioner.text
@@ -80,8 +90,9 @@ def describe_captioner(
         captioner=section,
         encoder=traits.model_copy(update={"nouns": nouns}),
         text=text.rules if isinstance(text, WordText) else None,
-        width=width,
-        max_words=max_words,
+        width=decoding.width,
+        max_words=decoding.max_words,
+        length_penalty=decoding.length_penalty,
         fingerprint=text.fingerprint,
     )
 

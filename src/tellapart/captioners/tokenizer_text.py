@@ -116,7 +116,9 @@ class TokenizerText:
         if self.end in found:
             del found[found.index(self.end) :]
         shown = [token for token in found if token not in self._silent]
-        return " ".join(self.tokenizer.decode(shown, skip_special_tokens=False).split())
+        written = self.tokenizer.decode(shown, skip_special_tokens=False)
+        # A piece that continues a word may also stand in front: "##a" then reads "a".
+        return " ".join(written.removeprefix(getattr(self.tokenizer.decoder, "prefix", "")).split())
 
     def beginning(self, words_to_begin_with: str) -> tuple[int, ...]:
         """The pieces of words that a caption is to begin with; an error where the tokenizer has none."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tellapart.cli.console import complain, counting, one_line, say, stderr, tell, waiting
+from tellapart.cli.options import LengthPenalty
 from tellapart.errors import TellapartError
 
 if TYPE_CHECKING:
@@ -38,12 +39,10 @@ def caption(
     max_words: Annotated[
         int | None, typer.Option(min=1, help="Longest caption.", show_default="the captioner's own")
     ] = None,
+    length_penalty: LengthPenalty = None,
     page: Annotated[
         Path | None,
-        typer.Option(
-            help="Also write a web page (.html) with pictures and captions.",
-            show_default=False,
-        ),
+        typer.Option(help="Also write a web page (.html) with pictures and captions.", show_default=False),
     ] = None,
     cache: Annotated[bool, typer.Option(help="Remember what the encoder saw in each picture.")] = True,
     json: Annotated[bool, typer.Option("--json", help="One JSON object a line (predictions JSONL).")] = False,
@@ -56,7 +55,9 @@ def caption(
         from tellapart.captioning import load
 
         describer = load(captioner, cached=cache)
-        wish = describer.wish(width=beam, keep=candidates, prefix=prefix, max_words=max_words)
+        wish = describer.wish(
+            width=beam, keep=candidates, prefix=prefix, max_words=max_words, length_penalty=length_penalty
+        )
     root = paths[0] if len(paths) == 1 and paths[0].is_dir() else None
     failed = False
 

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from tellapart.cli.console import counting, say, tell
+from tellapart.cli.options import LengthPenalty
 from tellapart.errors import TellapartError
 
 
@@ -27,6 +28,7 @@ def evaluate(
         list[str] | None,
         typer.Option("--set", help="Change a value of --recipe: section.key=value.", show_default=False),
     ] = None,
+    length_penalty: LengthPenalty = None,
     json: Annotated[bool, typer.Option("--json", help="The result as JSON.")] = False,
 ) -> None:
     """Measure perplexity on a split and write the captioner's own captions of it into the run folder.
@@ -42,7 +44,9 @@ def evaluate(
     from tellapart.evaluation import evaluate_run
 
     with counting("evaluating") as watch:
-        result = evaluate_run(run, split=split, width=beam, watch=watch, recipe=other)
+        result = evaluate_run(
+            run, split=split, width=beam, watch=watch, recipe=other, length_penalty=length_penalty
+        )
     if json:
         say(result.to_json())
         return

@@ -78,6 +78,10 @@ def _lines(whole: Mapping[str, Any]) -> Iterator[str]:
             for option in content["oneOf"]:
                 yield f"\n[{section}]  # name = {json_text(option['properties']['name']['const'])}"
                 yield from _keys(option)
+        elif section == "stages":
+            for option in content["additionalProperties"]["oneOf"]:
+                yield f"\n[stages.NAME]  # kind = {json_text(option['properties']['kind']['const'])}"
+                yield from _keys(option)
         elif "$ref" in content:
             yield f"\n[{section}]"
             yield from _keys(whole["$defs"][content["$ref"].rpartition("/")[2]])

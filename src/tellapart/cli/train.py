@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 
-from tellapart.cli.console import counting, progress_bar, say, stderr, tell
+from tellapart.cli.console import counting, progress_bar, say, stderr, tell, watching
 
 if TYPE_CHECKING:
-    from tellapart.training import Report
+    from tellapart.stepping import AnyRecipe
+    from tellapart.training import Report, Training
+    from tellapart.world import World
 
 
 _TRY = {"captioner": "caption photo.jpg --captioner", "retriever": "search 'a dog' photos/ --retriever"}
@@ -45,51 +48,75 @@ def train(
     checked = load_experiment(str(source), changes=changes or ())  # before torch is imported
     folder = out or (given if given.is_dir() else Path("runs") / given.stem)
 
-    from tellapart.training import begin, train_steps
+    from tellapart.world import join_world
 
-    with counting("looking at pictures") as watch:
-        run, learner = begin(checked, folder, resume=resume, watch=watch)
-    stderr.print(learner.summary())
+    with join_world() as world:
+        _train(checked, folder, world, resume=resume, as_json=json)
+
+
+def _train(recipe: AnyRecipe, folder: Path, world: World, *, resume: bool, as_json: bool) -> None:
+    """Train all that there is to train, and tell of it where this process leads."""
+    from tellapart.training import SILENT, Screen, train_steps, trainings
+
+    screen = (
+        Screen(lambda: counting("looking at pictures"), watching, stderr.print) if world.leads else SILENT
+    )
+    for training in trainings(recipe, folder, resume=resume, world=world, screen=screen):
+        reports = train_steps(training.recipe, training.run, training.learner, world=world)
+        if world.leads:
+            last = _show(training, reports, as_json=as_json)
+            _tell_end(last, training, as_json=as_json)
+        elif any(report.interrupted for report in reports):
+            return
+
+
+def _show(training: Training, reports: Iterable[Report], *, as_json: bool) -> Report | None:
+    """Tell of each step as it is taken; the last one, if there was any."""
+    stderr.print(training.learner.summary())
     last: Report | None = None
     columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"), TimeRemainingColumn())
     with progress_bar(*columns) as bar:
         task = bar.add_task("", total=None)
-        for last in train_steps(checked, run, learner):
-            line = f"loss {last.loss:.3f}  {last.tokens_per_second:,.0f} tokens/s"
+        for last in reports:
+            line = f"loss {last.taken.loss:.3f}  {last.tokens_per_second:,.0f} tokens/s"
             bar.update(task, completed=last.step, total=last.steps, description=line)
             if last.validation:
                 bar.stop()  # its line must be free, as stdout may be the same screen
-                _tell_validation(last, as_json=json)
+                _tell_validation(last, training.stage, as_json=as_json)
                 bar.start()
-    _tell_end(last, folder, kind=learner.kind, as_json=json)
+    return last
 
 
-def _tell_validation(report: Report, *, as_json: bool) -> None:
+def _tell_validation(report: Report, stage: str, *, as_json: bool) -> None:
     found = report.validation
     if found is None:
         return
     if as_json:
         say(
-            {
+            ({"stage": stage} if stage else {})
+            | {
                 "step": report.step,
-                "loss": report.loss,
+                "loss": report.taken.loss,
                 "validation": found.to_json(),
                 "is_best": report.is_best,
             }
         )
     else:
         star = " *" if report.is_best else ""
-        tell(f"step {report.step}: loss {report.loss:.3f}; validation: {found}{star}")
+        tell(f"step {report.step}: loss {report.taken.loss:.3f}; validation: {found}{star}")
 
 
-def _tell_end(last: Report | None, folder: Path, *, kind: str, as_json: bool) -> None:
+def _tell_end(last: Report | None, training: Training, *, as_json: bool) -> None:
+    kind, folder = training.learner.kind, training.run.folder
     if last is not None and last.interrupted:
         stderr.print(f"stopped at step {last.step} and saved; go on with the same command and --resume")
         raise typer.Exit(130)
     stopped_by = last.stopped_by if last is not None else ""
     if as_json:
-        say({"run": str(folder), kind: str(folder / kind), "stopped_by": stopped_by})
-    else:
-        if stopped_by:
-            tell(f"ended by training.{stopped_by}")
+        stage = {"stage": training.stage} if training.stage else {}
+        say({**stage, "run": str(folder), kind: str(folder / kind), "stopped_by": stopped_by})
+        return
+    if stopped_by:
+        tell(f"ended by training.{stopped_by}")
+    if not training.stage:
         tell(f"the best {kind} is in {folder}; try: tellapart {_TRY[kind]} {folder}")

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tellapart.arrays import Bool, Int
+from tellapart.arrays import Bool, Float64, Int
 
 POOL = 16  # batches whose images are sorted by length together: less padding, order still random
 
@@ -33,12 +33,25 @@ def choose_captions(count: int, *, wanted: int, seed: int, epoch: int, row: int)
     return [int(place) for place in np.random.default_rng([seed, epoch, row]).permutation(count)[:wanted]]
 
 
+def prefer_captions(
+    preference: Float64[np.ndarray, " k"], *, wanted: int, seed: int, epoch: int, row: int
+) -> list[int]:
+    """The same, one after the other with probability in proportion to exp(preference) of those left.
+
+    The greatest sums of preferences and Gumbel noise are such a draw.
+    """
+    if len(preference) <= wanted:
+        return list(range(len(preference)))
+    noise = np.random.default_rng([seed, epoch, row]).gumbel(size=len(preference))
+    return [int(place) for place in np.argsort(-(preference + noise), kind="stable")[:wanted]]
+
+
 def pad_captions(
     captions: Sequence[Sequence[Sequence[int]]], *, pad: int
 ) -> tuple[Int[Tensor, "b k t"], Bool[Tensor, "b k t"]]:
     """Token lists of each image's captions as one tensor, with the mask of what is really there."""
-    most = max(len(group) for group in captions)
-    longest = max(len(tokens) for group in captions for tokens in group)
+    most = max(1, *(len(group) for group in captions))  # of pictures without captions, one that is not there
+    longest = max([2, *(len(tokens) for group in captions for tokens in group)])
     tokens = torch.full((len(captions), most, longest), pad, dtype=torch.long)
     mask = torch.zeros((len(captions), most, longest), dtype=torch.bool)
     for image, group in enumerate(captions):

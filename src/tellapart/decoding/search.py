@@ -42,9 +42,20 @@ def greedy(captioner: AnyCaptioner, vision: Vision, *, max_words: int, prefix: S
 
 @torch.no_grad()
 def beam(
-    captioner: AnyCaptioner, vision: Vision, *, width: int, max_words: int, prefix: Sequence[int] = ()
+    captioner: AnyCaptioner,
+    vision: Vision,
+    *,
+    width: int,
+    max_words: int,
+    prefix: Sequence[int] = (),
+    length_penalty: float = 0.0,
 ) -> Decoded:
-    """The `width` likeliest captions that a beam of that width finds, best first."""
+    """The `width` best captions that a beam of that width finds, best first.
+
+    Best are the likeliest. With a length penalty α, log-probabilities are divided by the α-th power of the
+    number of words, the end sign included, before they are compared (Wu et al. 2016, without their constant):
+    every further word costs probability, so that a beam favours captions that say little.
+    """
     text = captioner.text
     rows = len(vision)
     first_row = torch.arange(rows, device=vision.pooled.device).unsqueeze(1) * width  # (b, 1)
@@ -57,12 +68,16 @@ def beam(
     scores[:, 0] = 0
     tokens = token.new_empty((rows, width, 0))
     finished = torch.zeros((rows, width), dtype=torch.bool, device=token.device)
+    lengths = scores.new_zeros((rows, width))
     for forbidden in forbidden_places(text, token.device, max_words=max_words, prefix=prefix):
         logits, state = captioner.step(token, state)
         log_probabilities = logits.log_softmax(-1).masked_fill(forbidden, -torch.inf)
         extended = _extend(scores, log_probabilities.view(rows, width, -1), finished, pad=text.pad)
-        scores, flat = extended.flatten(1).topk(width)
+        lengths = lengths + ~finished
+        compared = extended / lengths.pow(length_penalty).unsqueeze(-1) if length_penalty else extended
+        flat = compared.flatten(1).topk(width).indices
         parent, last = flat // extended.size(-1), flat % extended.size(-1)  # (b, width)
+        scores, lengths = extended.flatten(1).gather(1, flat), lengths.gather(1, parent)
         state = state.select((first_row + parent).flatten())
         tokens = torch.cat([tokens.gather(1, parent.unsqueeze(-1).expand_as(tokens)), last.unsqueeze(-1)], -1)
         finished = finished.gather(1, parent) | (last == text.end)

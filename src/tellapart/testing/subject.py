@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from tellapart.arrays import Float
-from tellapart.captioners.folder import CaptionerSettings, build_captioner, describe_captioner
+from tellapart.captioners.folder import CaptionerSettings, Decoding, build_captioner, describe_captioner
 from tellapart.captioners.parts import CAPTIONERS
 from tellapart.data.text import PRESETS
 from tellapart.data.vocabulary import Vocabulary
@@ -63,7 +63,7 @@ def prepare(name: str, *, preset: str = "tiny", settings: Mapping[str, object] =
         torch.manual_seed(1)
         captioner = build_captioner(name, config, text=None if part.own_text else TEXT, traits=TRAITS)
     section = {"name": name, **config.model_dump()}
-    kept = describe_captioner(captioner, section=section, traits=TRAITS, width=3, max_words=LONGEST)
+    kept = describe_captioner(captioner, section=section, traits=TRAITS, decoding=Decoding(3, LONGEST))
     return prepare_built(captioner, _made_up_features(), settings=kept)
 
 

@@ -12,7 +12,7 @@ import torch
 from tests.captioners.pretrained import checkpoints
 from torch import Tensor
 
-from tellapart.captioners.folder import CaptionerSettings, build_captioner, describe_captioner
+from tellapart.captioners.folder import CaptionerSettings, Decoding, build_captioner, describe_captioner
 from tellapart.captioners.parts import CAPTIONERS
 from tellapart.types import AnyCaptioner, Vision
 from tellapart.vision.checkpoints import read_checkpoint
@@ -70,7 +70,7 @@ def tiny(tiny_folder: Callable[[str], Path]) -> Callable[..., Tiny]:
                 else take_tower(read_checkpoint(str(folder))).double()(pixels)
             )
         settings = describe_captioner(
-            captioner, section={"name": name, **config.model_dump()}, traits=traits, width=3, max_words=8
+            captioner, section={"name": name, **config.model_dump()}, traits=traits, decoding=Decoding(3, 8)
         )
         empty = grid.new_zeros(4, 0)
         return Tiny(folder, captioner, Vision(grid, empty, empty), pixels, settings)

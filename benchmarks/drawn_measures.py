@@ -1,0 +1,117 @@
+"""Figures of captions of drawn scenes: how long, how true, how telling, how varied."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from statistics import mean
+
+import numpy as np
+import torch
+
+from tellapart.captioning import Wish, describe, load
+from tellapart.corpus import build_corpus
+from tellapart.data.examples import Example
+from tellapart.data.shapes.dataset import read_truth
+from tellapart.data.shapes.language import SIZE_WORDS, is_true
+from tellapart.data.shapes.scenes import COLOURS, SHAPES, Scene
+from tellapart.data.text import PRESETS
+from tellapart.decoding.sampling import Sampling, image_generators, sample
+from tellapart.metrics.retrieval import ranks
+from tellapart.recipe_sections import DataConfig
+from tellapart.retrievers.loading import load_retriever
+from tellapart.sources import read_examples
+from tellapart.vision.features import in_order
+
+SAMPLES = 5
+_SIZES = {word: size for size, words in SIZE_WORDS.items() for word in words}
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Of greedy captions of unseen scenes, and of samples."""
+
+    words: float  # of a caption
+    details: float  # share of the shapes, colours and sizes named that the scene has, as often as named
+    true: float  # share of the captions that are sentences of the language and true
+    found: float  # R@1: share of the captions by which the judge finds their scene first among all
+    varied: float  # Div-1 of five samples of each scene
+
+    def row(self) -> str:
+        """As cells of a table."""
+        shares = (f"{100 * value:.1f} %" for value in (self.details, self.true, self.found))
+        return " | ".join((f"{self.words:.1f}", *shares, f"{self.varied:.3f}"))
+
+    def __sub__(self, other: Figures) -> Figures:
+        return Figures(*(getattr(self, one.name) - getattr(other, one.name) for one in fields(self)))
+
+
+@dataclass(frozen=True, slots=True)
+class Unseen:
+    """Scenes that no captioner has learnt from, and a judge that has taught none."""
+
+    examples: Sequence[Example]
+    judge: Path
+
+    @classmethod
+    def of(cls, data: DataConfig, splits: Iterable[str], *, seed: int, judge: Path) -> Unseen:
+        """The drawn scenes of these splits."""
+        wanted = set(splits)
+        return cls([one for one in read_examples(data, seed=seed) if one.split in wanted], judge)
+
+    def figures(self, captioner: Path) -> Figures:
+        """What a captioner writes of them, measured."""
+        written, drawn = self._write(captioner)
+        truth = read_truth(self.examples[0].path.parent.parent)
+        scenes = [truth[example.image_id] for example in self.examples]
+        return Figures(
+            words=mean(len(caption.split()) for caption in written),
+            details=share_of_true_details(written, scenes),
+            true=mean(map(is_true, written, scenes)),
+            found=self._found(written),
+            varied=mean(map(distinct_words, drawn)),
+        )
+
+    @torch.inference_mode()
+    def _write(self, captioner: Path) -> tuple[list[str], list[list[str]]]:
+        describer = load(captioner)
+        saved = describer.saved
+        corpus = build_corpus(
+            self.examples,
+            text=saved.captioner.text,
+            rules=PRESETS["mrnn"],
+            encoder=describer.encoder,
+            parts=in_order(saved.captioner.needs),
+            watch=lambda done, total: None,
+        )
+        vision, longest = corpus.vision(range(len(self.examples))), saved.settings.max_words
+        greedy = describe(saved, vision, Wish(1, longest))
+        generators = image_generators([example.image_id for example in self.examples], seed=1)
+        chance = sample(saved.captioner, vision, Sampling(SAMPLES), generators=generators, max_words=longest)
+        drawn = [[saved.captioner.text.decode(ids) for ids in group] for group in chance.tokens.tolist()]
+        return [group[0].caption for group in greedy], drawn
+
+    def _found(self, captions: Sequence[str]) -> float:
+        judge = load_retriever(self.judge)
+        pictures = judge.embed_images([example.path for example in self.examples])
+        return float((ranks(judge.embed_texts(captions) @ pictures.T, np.arange(len(captions))) == 0).mean())
+
+
+def share_of_true_details(captions: Sequence[str], scenes: Sequence[Scene]) -> float:
+    """Of the shapes, colours and sizes that captions name, those the scene has, as often as it has them."""
+    named = right = 0
+    for caption, scene in zip(captions, scenes, strict=True):
+        words = [_SIZES.get(word, word) for word in caption.split()]
+        said = Counter(word for word in words if word in {*SHAPES, *COLOURS, *SIZE_WORDS})
+        there = Counter(word for thing in scene.things for word in (thing.shape, thing.colour, thing.size))
+        named += said.total()
+        right += (said & there).total()
+    return right / max(1, named)
+
+
+def distinct_words(captions: Sequence[str]) -> float:
+    """Div-1: distinct words over words, of all captions of a scene."""
+    words = [word for caption in captions for word in caption.split()]
+    return len(set(words)) / max(1, len(words))

@@ -1,0 +1,96 @@
+"""What captioners write of the test photographs of Flickr8k, and all figures of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from tellapart import score
+from tellapart.captioning import Wish, describe, load
+from tellapart.corpus import build_corpus
+from tellapart.data.examples import Example
+from tellapart.decoding.sampling import Sampling, image_generators, sample
+from tellapart.judges import judge_by
+from tellapart.metrics.parts import RetrievalConfig
+from tellapart.metrics.retrieval import rank_scores, ranks
+from tellapart.metrics.score import Scores
+from tellapart.recipe import Recipe, load_recipe
+from tellapart.retrievers.loading import load_retriever
+from tellapart.sources import read_examples, split_of
+from tellapart.vision.features import in_order
+
+RECIPE, SPLIT, WIDTH, JUDGE = "transformer-flickr8k", "test", 5, "judge"
+SAMPLES, TOGETHER = 5, 50
+
+
+@dataclass(frozen=True)
+class Captioned:
+    """What a captioner wrote: one caption of each photograph, and several drawn by chance."""
+
+    captions: Mapping[str, str]
+    drawn: Mapping[str, list[str]]
+
+
+def measure(captioner: str) -> Scores:
+    """All figures of a captioner on the test photographs; a run keeps its captions."""
+    recipe = load_recipe(RECIPE)
+    examples = read_examples(recipe.data, seed=recipe.seed)
+    shown = split_of(examples, SPLIT)
+    kept = Path(captioner) / "predictions" / "objectives.json"
+    if kept.exists():
+        found = Captioned(**json.loads(kept.read_text(encoding="utf-8")))
+    else:
+        found = write_captions(captioner, shown, recipe)
+        if Path(captioner).is_dir():
+            kept.parent.mkdir(exist_ok=True)
+            text = json.dumps({"captions": dict(found.captions), "drawn": dict(found.drawn)})
+            kept.write_text(text, encoding="utf-8")
+    return scores_of(found, shown, [list(some.captions) for some in split_of(examples, "train")])
+
+
+@torch.inference_mode()
+def write_captions(captioner: str, shown: Sequence[Example], recipe: Recipe) -> Captioned:
+    """By a beam, and by chance."""
+    describer = load(captioner)
+    saved = describer.saved
+    corpus = build_corpus(
+        shown,
+        text=saved.captioner.text,
+        rules=recipe.data.rules(),
+        encoder=describer.encoder,
+        parts=in_order(saved.captioner.needs),
+        watch=lambda done, total: None,
+    )
+    captions: dict[str, str] = {}
+    drawn: dict[str, list[str]] = {}
+    longest = saved.settings.max_words
+    for first in range(0, len(shown), TOGETHER):
+        rows = range(first, min(first + TOGETHER, len(shown)))
+        vision, names = corpus.vision(rows), [shown[row].image_id for row in rows]
+        best = describe(saved, vision, Wish(WIDTH, longest))
+        captions |= {name: one[0].caption for name, one in zip(names, best, strict=True)}
+        generators = image_generators(names, seed=1)
+        chance = sample(saved.captioner, vision, Sampling(SAMPLES), generators=generators, max_words=longest)
+        for name, group in zip(names, chance.tokens.tolist(), strict=True):
+            drawn[name] = [saved.captioner.text.decode(tokens) for tokens in group]
+    return Captioned(captions, drawn)
+
+
+def scores_of(found: Captioned, shown: Sequence[Example], train: Sequence[Sequence[str]]) -> Scores:
+    """Accuracy, diversity, self-retrieval and unsupported detail."""
+    references = {some.image_id: list(some.captions) for some in shown}
+    accuracy = ["bleu", "rouge", "cider", "meteor", "diversity", "detail"]
+    scores = score(found.captions, references, metrics=accuracy, train=train)
+    within = score(found.drawn, references, metrics=["sets"])
+    judge = judge_by(load_retriever(JUDGE))
+    matrix = judge.score([found.captions[some.image_id] for some in shown], [some.path for some in shown])
+    places = ranks(matrix, np.arange(len(shown)))
+    ranked = rank_scores(places, RetrievalConfig(), pool=len(shown), retriever=judge.identity)
+    parts = {**scores.parts, **within.parts, **{one.name: one for one in ranked}}
+    assert scores.ids == within.ids == tuple(some.image_id for some in shown)
+    return Scores(scores.ids, parts, {})

@@ -1,0 +1,1 @@
+"""Settings of every kind of objective, a file a family. Nothing here imports torch."""

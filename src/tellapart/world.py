@@ -1,0 +1,100 @@
+"""The processes that train together: one by default, more under `torchrun` or `accelerate launch`.
+
+Each sees a share of every batch. What they learn from it is added up, so that all hold the same weights, and
+the same as one process that sees the whole batch. The first one alone decides and writes files.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TypeVar
+
+import torch
+from torch import Tensor, distributed
+
+from tellapart.errors import TellapartError
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """This process among all that train together."""
+
+    rank: int = 0
+    size: int = 1
+    device: torch.device = torch.device("cpu")  # noqa: RUF009 - a device never changes
+
+    @property
+    def leads(self) -> bool:
+        """Whether this process is the one that decides and writes."""
+        return self.rank == 0
+
+    def share(self, rows: Sequence[R]) -> Sequence[R]:
+        """What of a batch this process sees."""
+        return rows[self.rank :: self.size]
+
+    def add_up(self, tensors: Iterable[Tensor]) -> None:
+        """Replace each tensor by its sum over all processes, in one exchange."""
+        listed = list(tensors)
+        if self.size == 1 or not listed:
+            return
+        joined = torch.cat([tensor.reshape(-1) for tensor in listed])
+        distributed.all_reduce(joined)
+        sums = torch.split(joined, [tensor.numel() for tensor in listed])
+        for tensor, summed in zip(listed, sums, strict=True):
+            tensor.copy_(summed.view_as(tensor))
+
+    def agree(self, value: T) -> T:
+        """The first process's value, in every process."""
+        if self.size == 1:
+            return value
+        box = [value]
+        distributed.broadcast_object_list(box, src=0, device=self.device)
+        return box[0]
+
+    def total(self, value: float) -> float:
+        """The sum of a number over all processes."""
+        summed = torch.tensor([value], dtype=torch.float64, device=self.device)
+        self.add_up([summed])
+        return summed.item()
+
+    def any(self, flag: bool) -> bool:
+        """Whether it is true of any process."""
+        return self.total(float(flag)) > 0
+
+
+ALONE = World()
+
+
+@contextmanager
+def join_world() -> Iterator[World]:
+    """The processes that a launcher has started, as its environment variables tell; or this one alone."""
+    size = _number("WORLD_SIZE", 1)
+    if size <= 1:
+        yield ALONE
+        return
+    has_gpu = torch.cuda.is_available()
+    device = torch.device("cuda", _number("LOCAL_RANK", 0)) if has_gpu else torch.device("cpu")
+    if has_gpu:
+        torch.cuda.set_device(device)
+    distributed.init_process_group("nccl" if has_gpu else "gloo")
+    try:
+        yield World(distributed.get_rank(), size, device)
+    finally:
+        distributed.destroy_process_group()
+
+
+def _number(name: str, default: int) -> int:
+    text = os.environ.get(name, str(default))
+    try:
+        return int(text)
+    except ValueError as error:
+        raise TellapartError(
+            f"the environment variable {name} is {text!r}, not a number",
+            hint="start several processes with torchrun or accelerate launch, which set it",
+        ) from error
