@@ -24,7 +24,7 @@ from tellapart.retrievers.loading import load_retriever
 from tellapart.sources import read_examples, split_of
 from tellapart.vision.features import in_order
 
-RECIPE, SPLIT, WIDTH, JUDGE = "transformer-flickr8k", "test", 5, "judge"
+SPLIT, WIDTH, LENGTH_PENALTY, JUDGE = "test", 5, 0.6, "judge"
 SAMPLES, TOGETHER = 5, 50
 
 
@@ -36,9 +36,9 @@ class Captioned:
     drawn: Mapping[str, list[str]]
 
 
-def measure(captioner: str) -> Scores:
-    """All figures of a captioner on the test photographs; a run keeps its captions."""
-    recipe = load_recipe(RECIPE)
+def measure(captioner: str, name: str) -> Scores:
+    """All figures of a captioner on the test photographs of that recipe; a run keeps its captions."""
+    recipe = load_recipe(name)
     examples = read_examples(recipe.data, seed=recipe.seed)
     shown = split_of(examples, SPLIT)
     kept = Path(captioner) / "predictions" / "objectives.json"
@@ -72,7 +72,7 @@ def write_captions(captioner: str, shown: Sequence[Example], recipe: Recipe) -> 
     for first in range(0, len(shown), TOGETHER):
         rows = range(first, min(first + TOGETHER, len(shown)))
         vision, names = corpus.vision(rows), [shown[row].image_id for row in rows]
-        best = describe(saved, vision, Wish(WIDTH, longest))
+        best = describe(saved, vision, Wish(WIDTH, longest, length_penalty=LENGTH_PENALTY))
         captions |= {name: one[0].caption for name, one in zip(names, best, strict=True)}
         generators = image_generators(names, seed=1)
         chance = sample(saved.captioner, vision, Sampling(SAMPLES), generators=generators, max_words=longest)

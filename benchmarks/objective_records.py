@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,16 +15,20 @@ RECORDS = Path("docs/results/objectives.jsonl")
 BASE, CONTROL = "base", "mle"
 
 
-def add_record(name: str, settings: Sequence[str], scores: Scores, measured: Mapping[str, Scores]) -> None:
+def add_record(
+    captioner: str, name: str, settings: Sequence[str], scores: Scores, measured: Mapping[str, Scores]
+) -> None:
     """A line for one objective, in the place of an older one: figures, and differences with intervals."""
     against: dict[str, Any] = {}
     for other in (BASE, CONTROL):
         found = compare(measured[other], scores)
         against[other] = {one.name: [one.value, one.low, one.high] for one in found}
-    line = {"name": name, "settings": list(settings), "scores": scores.scores, "against": against}
-    kept = [old for old in read_records() if old["name"] != name]
-    text = "".join(json.dumps(some) + "\n" for some in [*kept, line])
-    RECORDS.write_text(text, encoding="utf-8")
+    line = {"captioner": captioner, "name": name, "settings": list(settings), "scores": scores.scores}
+    with RECORDS.with_name(f".{RECORDS.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # two programs may write at once
+        kept = [old for old in read_records() if (old["captioner"], old["name"]) != (captioner, name)]
+        text = "".join(json.dumps(some) + "\n" for some in [*kept, line | {"against": against}])
+        RECORDS.write_text(text, encoding="utf-8")
 
 
 def read_records() -> list[dict[str, Any]]:

@@ -1,11 +1,12 @@
 """What each objective changes, as Markdown tables: figures, and differences from the control with intervals.
 
 python -m benchmarks.objective_runs runs/objectives     # trains and measures
-python -m benchmarks.objective_table
+python -m benchmarks.objective_table [--captioner mrnn]
 """
 
 from __future__ import annotations
 
+import argparse
 from typing import Any
 
 from benchmarks.objective_records import BASE, CONTROL, read_records
@@ -30,8 +31,11 @@ COLUMNS = (
 
 
 def main() -> None:
-    """Print both tables."""
-    records = {record["name"]: record for record in read_records()}
+    """Print the tables of one captioner."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--captioner", default="mrnn")
+    captioner = parser.parse_args().captioner
+    records = {record["name"]: record for record in read_records() if record["captioner"] == captioner}
     ordered = [records[name] for name in (BASE, *OBJECTIVES) if name in records]
     columns = [name for name in COLUMNS if name in ordered[0]["scores"]]
     heading = f"| objective | {' | '.join(columns)} |\n|{'---|' * (len(columns) + 1)}"

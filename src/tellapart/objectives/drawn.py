@@ -10,6 +10,7 @@ from torch import Tensor
 
 from tellapart.arrays import Bool, Int
 from tellapart.objectives.supplies import Sampler
+from tellapart.objectives.writing import as_used
 from tellapart.types import AnyCaptioner, Vision
 
 
@@ -36,14 +37,10 @@ class Drawing:
         self, captioner: AnyCaptioner, vision: Vision, generators: Sequence[torch.Generator]
     ) -> Drawn:
         """So many captions of each image."""
-        was_training = captioner.training
-        captioner.eval()
-        try:
+        with as_used(captioner):
             found = self.sample(
                 captioner, vision, count=self.count, temperature=self.temperature, generators=generators
             )
-        finally:
-            captioner.train(was_training)
         start = torch.full_like(found.tokens[:, :, :1], captioner.text.start)
         there = torch.ones_like(found.mask[:, :, :1])
         return Drawn(torch.cat([start, found.tokens], 2), torch.cat([there, found.mask], 2))

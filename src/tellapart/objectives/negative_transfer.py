@@ -24,7 +24,7 @@ from tellapart.objectives.compose import share_of, token_mean
 from tellapart.objectives.schedules import Weight, build_weight
 from tellapart.objectives.settings.negative_transfer import UNKTConfig
 from tellapart.objectives.supplies import Supplies
-from tellapart.objectives.tokens import mle
+from tellapart.objectives.tokens import mle, precise
 from tellapart.types import AnyCaptioner, Batch, Context, Loss, Objective, Prediction
 
 LEAST = 1e-19  # of the attention to a place: below, its logarithm's slope would soon be infinite
@@ -114,11 +114,6 @@ class NegativeTransfer:
         if self.config.targets == "hard":
             return unlikelihood(logits, teacher.logits[mask].argmax(-1))
         return soft_unlikelihood(logits, (precise(teacher.logits[mask]) / temperature).softmax(-1))
-
-
-def precise(values: Float[Tensor, "*b"]) -> Float[Tensor, "*b"]:
-    """In single precision at least: with 8 bits, 1 - p is nothing long before p is 1."""
-    return values.to(torch.promote_types(values.dtype, torch.float32))
 
 
 def unlikelihood(logits: Float[Tensor, "n v"], words: Int[Tensor, " n"]) -> Float[Tensor, " n"]:
