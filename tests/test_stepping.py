@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 import torch
@@ -11,10 +13,12 @@ import torch
 from tellapart.captioner_learner import CaptionerLearner
 from tellapart.recipe import Recipe, load_recipe
 from tellapart.run import start_run
-from tellapart.stepping import Moment, Taken, build_optimiser, take_step
+from tellapart.stepping import Moment, Taken, Tally, build_optimiser, take_step
 from tellapart.training import prepare_learner, train_steps
+from tellapart.types import Loss
 from tellapart.world import ALONE, World
 
+T = TypeVar("T")
 SMALL = (
     "data.scenes=60",
     "captioner.name=transformer",
@@ -126,3 +130,28 @@ def test_shares_of_processes_are_the_batch() -> None:
     assert sorted(name for share in shares for name in share.image_ids) == sorted(whole.image_ids)
     assert all(share.totals() == whole.totals() for share in shares)
     assert sum(int(share.mask[:, :, 1:].sum()) for share in shares) == whole.totals().tokens
+
+
+class Doubled(World):
+    """A process whose only companion finds the very same."""
+
+    def add_up(self, tensors: Iterable[torch.Tensor]) -> None:
+        for tensor in tensors:
+            tensor.mul_(2)
+
+    def agree(self, value: T) -> T:
+        return value
+
+
+def test_norms_and_missing_gradients_with_a_companion() -> None:
+    weights = [torch.nn.Parameter(torch.ones(2)) for _ in range(3)]
+    tally = Tally()
+    terms = {"one": 3 * weights[0].sum(), "two": 5 * weights[1].sum()}
+    total = torch.stack(list(terms.values())).sum()
+    tally.take(Loss(total, {}, terms), weights, by_term=True)
+    taken = tally.together(weights, Doubled(0, 2))
+    assert taken.norms == pytest.approx({"one": 6 * 2**0.5, "two": 10 * 2**0.5})
+    for weight, expected in zip(weights[:2], (6.0, 10.0), strict=True):
+        assert weight.grad is not None
+        assert torch.equal(weight.grad, torch.full((2,), expected))
+    assert weights[2].grad is None  # Adam would move it by its momentum, and AdamW let it decay

@@ -8,12 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tests.objectives.material import WORDS, learner, saved_copy
+from tests.objectives.material import SMALL, WORDS, learner, saved_copy
 from tests.retrievers.tiny_dual import write_tiny_dual
 
 from tellapart.captioners.folder import load_captioner, save_captioner
 from tellapart.errors import TellapartError
+from tellapart.recipe import load_recipe
 from tellapart.retrievers.loading import load_retriever
+from tellapart.training import train
 
 
 def test_a_frozen_retriever_places_words_where_the_retriever_places_the_sentence(tmp_path: Path) -> None:
@@ -125,3 +127,40 @@ def test_frequent_words_are_the_commonest_and_no_signs() -> None:
             counts[word] = counts.get(word, 0) + 1
     least = min(counts[word] for word in words)
     assert sum(count > least for count in counts.values()) < 3
+
+
+def test_who_taught_the_start_taught_what_goes_on_from_it(tmp_path: Path) -> None:
+    made = learner()
+    saved = made.ready.saved
+    settings = saved.settings.model_copy(update={"taught_by": ("dual@1",)})
+    save_captioner(tmp_path / "start", type(saved)(saved.captioner, settings), dtype=torch.float32)
+    later = learner(f"training.start_from={tmp_path / 'start'}")
+    assert later.ready.saved.settings.taught_by == ("dual@1",)
+    beside = learner("objective.name=contrastive", f"objective.reference={tmp_path / 'start'}")
+    assert beside.ready.saved.settings.taught_by == ("dual@1",)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        ("training.stop_metric=mean-rank", "training.rank_by=nobody"),
+        ("training.caption_draw=distinctive", "training.draw_by=nobody"),
+    ],
+)
+def test_a_retriever_that_is_not_there_is_named_before_a_folder_is_written(
+    changes: tuple[str, ...], tmp_path: Path
+) -> None:
+    recipe = load_recipe("mrnn-shapes", changes=[*SMALL, *changes])
+    with pytest.raises(TellapartError, match="nobody"):
+        train(recipe, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_folders_named_inside_a_mixture_are_remembered_where_they_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    saved_copy(learner(), tmp_path / "other")
+    monkeypatch.chdir(tmp_path)
+    parts = 'objective.parts=[{ name = "contrastive", reference = "other" }]'
+    recipe = load_recipe("mrnn-shapes", changes=[*SMALL, "objective.name=mix", parts])
+    assert recipe.objective["parts"][0]["reference"] == str(tmp_path / "other")

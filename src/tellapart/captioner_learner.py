@@ -15,6 +15,7 @@ from tellapart.arrays import Float64
 from tellapart.captioners.folder import save_captioner
 from tellapart.captioning import Wish, describe_corpus
 from tellapart.corpus import CaptionDraw, EpochPlans
+from tellapart.data.examples import Example
 from tellapart.fit import Fit, measure_fit
 from tellapart.metrics.retrieval import ranks
 from tellapart.objectives.parts import OBJECTIVES
@@ -133,15 +134,36 @@ class CaptionerLearner:
         if isinstance(objective, Follows):
             objective.note_best(self.network)
 
+    def gather(self) -> None:
+        """Make all that training will need, and say what is missing: nothing may be found out later."""
+        self.step.train()
+        self._draw(0)
+        if self.recipe.training.stop_metric == "mean-rank":
+            self._ranking  # noqa: B018 - made when it is first asked for
+
+    @cached_property
+    def _ranking(self) -> MeanRank:
+        return MeanRank(self.recipe.training.rank_by, self.ready.val_set.examples)
+
     def validate(self) -> Fit:
-        """The fit to the validation split; where the recipe stops by it, CIDEr-D of greedy captions too."""
+        """The fit to the validation split; where the recipe stops by it, CIDEr-D of greedy captions too.
+
+        On the processor, wherever it is trained.
+        """
+        self.network.cpu()
+        try:
+            return self._validate()
+        finally:
+            self.network.to(self.device)
+
+    def _validate(self) -> Fit:
         size = self.recipe.training.images_per_batch
         fit = measure_fit(self.network, self.ready.val_set, images_per_batch=size)
         metric = self.recipe.training.stop_metric
         if metric == "cider-d":
             fit = replace(fit, cider_d=greedy_cider(self.ready))
         if metric == "mean-rank":
-            fit = replace(fit, mean_rank=greedy_mean_rank(self.ready, self.recipe.training.rank_by))
+            fit = replace(fit, mean_rank=self._ranking(greedy_captions(self.ready)))
         return fit
 
     def save(self, run: Run) -> None:
@@ -165,15 +187,20 @@ def greedy_cider(ready: Ready) -> float:
     return score(greedy_captions(ready), references, metrics=["cider"])["CIDEr-D"].corpus
 
 
-def greedy_mean_rank(ready: Ready, retriever: str) -> float:
-    """Mean rank (0 is best) of the own picture among those of the validation split, by greedy captions.
+class MeanRank:
+    """Mean rank (0 is best) of the own picture among those of a split, by captions of all of them.
 
     Lindh et al. 2018 choose their captioner so.
     """
-    judge = load_retriever(retriever)
-    pictures = judge.embed_images([example.path for example in ready.val_set.examples])
-    scores = judge.embed_texts(greedy_captions(ready)) @ pictures.T
-    return float(ranks(scores, np.arange(len(scores))).mean())
+
+    def __init__(self, retriever: str, examples: Sequence[Example]) -> None:
+        self._judge = load_retriever(retriever)
+        self._pictures = self._judge.embed_images([example.path for example in examples])
+
+    def __call__(self, captions: Sequence[str]) -> float:
+        """Of a caption for each picture, in their order."""
+        scores = self._judge.embed_texts(captions) @ self._pictures.T
+        return float(ranks(scores, np.arange(len(scores))).mean())
 
 
 def greedy_captions(ready: Ready) -> list[str]:

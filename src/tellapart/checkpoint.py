@@ -63,7 +63,8 @@ def load_checkpoint(
         weights, moments = state["step"], state["optimiser"]
     except (OSError, RuntimeError, EOFError, KeyError, TypeError, pickle.UnpicklingError) as error:
         raise TellapartError(
-            f"{path}: damaged checkpoint", hint="delete it: the run then starts from the beginning"
+            f"{path}: damaged checkpoint, or one of an earlier version",
+            hint="delete it: the run then starts from the beginning",
         ) from error
     if words != learner.fingerprint:
         raise _other_words(path)

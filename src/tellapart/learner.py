@@ -86,6 +86,10 @@ class Learner(Protocol):
         """What was trained is the best so far."""
         ...
 
+    def gather(self) -> None:
+        """Make all that training will need besides data, or say what is missing."""
+        ...
+
     def validate(self) -> Validation:
         """Measure it on the validation split."""
         ...

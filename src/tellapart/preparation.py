@@ -14,6 +14,7 @@ from tellapart.captioners.folder import (
     build_captioner,
     describe_captioner,
     load_captioner,
+    read_settings,
 )
 from tellapart.captioners.parts import CAPTIONERS
 from tellapart.captioning import find_captioner
@@ -53,6 +54,7 @@ def prepare(recipe: Recipe, *, watch: Watch) -> Ready:
         decoding=Decoding(recipe.decoding.width, recipe.decoding.max_words, recipe.decoding.length_penalty),
     )
     others = [load_beside(name, settings) for name in named_captioners(recipe)]
+    settings = settings.model_copy(update={"taught_by": _teachers(recipe, others)})
     _refuse_blind(recipe, captioner, to_train)
     _refuse_uncaptioned(recipe, to_train)
     train_examples = [example for source in to_train for example in source.examples]
@@ -113,6 +115,14 @@ def _started(recipe: Recipe, traits: EncoderTraits) -> AnyCaptioner:
             hint=f"give [captioner] the settings that stand in {folder / 'config.json'}",
         ) from error
     return captioner
+
+
+def _teachers(recipe: Recipe, others: Sequence[SavedCaptioner]) -> tuple[str, ...]:
+    """Retrievers that taught the captioner to start from, or those that it learns from or beside."""
+    before = [each.settings for each in others]
+    if recipe.training.start_from:
+        before.insert(0, read_settings(find_captioner(recipe.training.start_from)))
+    return tuple(dict.fromkeys(teacher for settings in before for teacher in settings.taught_by))
 
 
 def named_captioners(recipe: Recipe) -> list[str]:

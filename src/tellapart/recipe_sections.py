@@ -194,7 +194,8 @@ class TrainingConfig(LoopConfig):
         "reranker", description="stop_metric mean-rank: name or folder of the retriever"
     )
     portions: PositiveInt = Field(
-        1, description="parts that a batch is computed in, one after the other; the result is the same"
+        1,
+        description="parts that a batch is computed in, one after the other; dropout aside, it is the same",
     )
     start_from: str = Field(
         "", description="folder of a captioner or run whose weights and words training starts from"

@@ -33,7 +33,7 @@ KINDS = ("train", "entropy")
 HALVES = ("high.jsonl", "low.jsonl")  # captions of high and of low entropy
 SHARED = ("seed", "data", "encoder")
 _OWN_KEYS = ("kind", "based_on", "complete")
-_RETRIEVER_KEYS = ("retriever", "rank_by")
+_RETRIEVER_KEYS = ("retriever", "rank_by", "draw_by")
 Makes = Literal["a captioner", "a retriever", "caption files"]
 
 

@@ -30,6 +30,8 @@ class Config(BaseModel):
 
 def _where(name: str) -> str:
     kind, colon, model = name.rpartition(":")
+    if kind == "stage":  # what a recipe's own stage makes, whatever folders there are
+        return name
     folder = Path(model).expanduser()
     return f"{kind}{colon}{folder.absolute()}" if model and folder.is_dir() else name
 

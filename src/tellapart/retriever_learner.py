@@ -177,6 +177,9 @@ class RetrieverLearner:
         """Pictures of the batch, each with a caption."""
         return len(self._plans.find(step)[1])
 
+    def gather(self) -> None:
+        """Nothing is needed but the data."""
+
     def after_step(self, step: int, world: World) -> None:
         """Nothing is remembered of a step."""
 

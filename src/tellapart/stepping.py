@@ -70,7 +70,7 @@ def take_step(
         names = ", ".join(name for share in shares for name in share.image_ids)
         raise TellapartError(
             f"step {number + 1}: the loss is {taken.loss} and its gradient's norm {norm.item()}; "
-            f"images of the batch: {names}",
+            f"images of the batch, or of this process's share: {names}",
             hint="lower optimiser.learning_rate or optimiser.clip_norm, and look at these images' captions",
         )
     optimiser.step()
@@ -111,20 +111,16 @@ class Tally:
         )
         values = values.to(world.device)
         world.add_up([values])
-        if world.size > 1:
-            for weight in weights:
-                if weight.grad is None:
-                    weight.grad = torch.zeros_like(weight)
-            world.add_up(weight.grad for weight in weights if weight.grad is not None)
+        norms = self._norms(weights, world)  # first: a term's gradient may be that of a weight itself
+        _add_up_gradients(weights, world)
         total, *rest = values.tolist()
-        return Taken(total, dict(zip(names, rest, strict=True)), self._norms(weights, world))
+        return Taken(total, dict(zip(names, rest, strict=True)), norms)
 
     def _norms(self, weights: Sequence[Tensor], world: World) -> dict[str, float]:
-        """Of the gradient of each term; with one term only, of that of all."""
+        """Of the gradient of each of several terms."""
         norms = {}
         for name in world.agree(sorted(self._by_term)):
             mine = self._by_term.get(name, [None] * len(weights))
-            # Copies: a gradient to which one term alone contributes is also that of its weight.
             gradients = [
                 torch.zeros_like(weight) if found is None else found.clone()
                 for weight, found in zip(weights, mine, strict=True)
@@ -132,6 +128,18 @@ class Tally:
             world.add_up(gradients)
             norms[name] = float(torch.stack([gradient.norm() for gradient in gradients]).norm())
         return norms
+
+
+def _add_up_gradients(weights: Sequence[Tensor], world: World) -> None:
+    """Over all processes; a weight that has a gradient in none is left without: Adam passes over it."""
+    if world.size == 1:
+        return
+    there = torch.tensor([float(weight.grad is not None) for weight in weights], device=world.device)
+    world.add_up([there])
+    for weight, count in zip(weights, there.tolist(), strict=True):
+        if count and weight.grad is None:
+            weight.grad = torch.zeros_like(weight)
+    world.add_up(weight.grad for weight in weights if weight.grad is not None)
 
 
 def _plus(old: Tensor | None, new: Tensor | None) -> Tensor | None:

@@ -110,12 +110,13 @@ def begin(
         else:
             refuse_full(folder)
         learner = prepare_learner(ready, watch=watch, world=world)
-        learner.step.train()  # an objective says when it is built what it lacks
+        learner.gather()
         if not resume:
             start_run(folder, text)
     world.agree(None)  # the others find all pictures looked at
     if not world.leads:
         learner = prepare_learner(ready, watch=watch, world=world)
+        learner.gather()
     return run, learner
 
 

@@ -10,12 +10,15 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TypeVar
 
 import torch
 from torch import Tensor, distributed
 
 from tellapart.errors import TellapartError
+
+_LAUNCHERS = "start several processes with torchrun or accelerate launch, which set all that is needed"
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -82,7 +85,14 @@ def join_world() -> Iterator[World]:
     device = torch.device("cuda", _number("LOCAL_RANK", 0)) if has_gpu else torch.device("cpu")
     if has_gpu:
         torch.cuda.set_device(device)
-    distributed.init_process_group("nccl" if has_gpu else "gloo")
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # the same bits each time
+    try:
+        # The others wait while the first looks at all pictures, or validates: hours, if it must be.
+        distributed.init_process_group("nccl" if has_gpu else "gloo", timeout=timedelta(days=7))
+    except ValueError as error:
+        raise TellapartError(
+            f"WORLD_SIZE is {size}, but the processes cannot find each other: {error}", hint=_LAUNCHERS
+        ) from error
     try:
         yield World(distributed.get_rank(), size, device)
     finally:
@@ -96,5 +106,5 @@ def _number(name: str, default: int) -> int:
     except ValueError as error:
         raise TellapartError(
             f"the environment variable {name} is {text!r}, not a number",
-            hint="start several processes with torchrun or accelerate launch, which set it",
+            hint=_LAUNCHERS,
         ) from error

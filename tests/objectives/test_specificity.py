@@ -17,7 +17,7 @@ from tests.objectives.material import SMALL, context, doubled, learner
 from tests.retrievers.tiny_dual import write_tiny_dual
 from torch import Tensor
 
-from tellapart.captioner_learner import CaptionerLearner, greedy_captions, greedy_mean_rank
+from tellapart.captioner_learner import CaptionerLearner, MeanRank, greedy_captions
 from tellapart.errors import TellapartError
 from tellapart.fit import Fit
 from tellapart.objectives.settings.specificity import SpecificityConfig
@@ -376,7 +376,8 @@ def test_training_stops_by_the_mean_rank_of_the_own_picture(retriever: Path, tmp
         sum(row[other] >= row[own] for other in range(len(row)) if other != own)
         for own, row in enumerate(scores)
     ]
-    assert greedy_mean_rank(some.ready, str(retriever)) == pytest.approx(np.mean(by_hand))
+    rank = MeanRank(str(retriever), some.ready.val_set.examples)
+    assert rank(greedy_captions(some.ready)) == pytest.approx(np.mean(by_hand))
     run = train(some.recipe, tmp_path / "run")
     logged = [
         line["validation"]

@@ -113,7 +113,7 @@ def save_captioner(folder: Path, saved: SavedCaptioner, *, dtype: torch.dtype, c
 def _kept(tensor: Tensor, dtype: torch.dtype) -> NDArray[Any]:
     """A tensor as it is written: whole numbers stay what they are."""
     kept = tensor.detach().to(dtype if tensor.is_floating_point() else tensor.dtype)
-    array: NDArray[Any] = kept.contiguous().numpy()
+    array: NDArray[Any] = kept.cpu().contiguous().numpy()
     return array
 
 

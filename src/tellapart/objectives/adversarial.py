@@ -99,7 +99,7 @@ class ConditionalGAN(nn.Module):
     def _policy(
         self, captioner: AnyCaptioner, batch: Batch, drawn: Drawn, rewards: Float[Tensor, "b s"]
     ) -> Float[Tensor, ""]:
-        """REINFORCE: the gradient is that of the expected reward."""
+        """REINFORCE: the gradient of the expected reward, as if all words might be drawn at every place."""
         likely = log_probabilities(captioner, batch.vision, drawn.tokens, drawn.mask)
         return -image_mean((advantages(rewards) * likely).mean(1), batch)
 

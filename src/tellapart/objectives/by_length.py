@@ -25,6 +25,8 @@ def log_probabilities_by_length(
     longest of hundreds would set the work for all. So each image's captions are put in order of length, and
     cut into as few calls as pay: each call looks at the image anew.
     """
+    if not tokens.size(1):
+        return vision.pooled.new_zeros(tokens.shape[:2])
     lengths = mask.sum(-1)
     order = lengths.argsort(dim=1, stable=True)
     tokens = tokens.take_along_dim(order.unsqueeze(-1), 1)

@@ -65,7 +65,8 @@ class Contrastive:
         tokens, mask = batch.tokens.unsqueeze(2), batch.mask.unsqueeze(2)
         if self.negatives is not None:
             others, there = self.negatives.draw(batch, context)
-            if self.negatives.redraw:
+            imagined = batch.vision.pictured is not None and not batch.vision.pictured.all()
+            if self.negatives.redraw or imagined:
                 found = self.reference.of(batch.vision, others.flatten(1, 2), there.flatten(1, 2))
             else:
                 found = self.reference.of_kept(batch, partial(self.negatives.kept, context=context))

@@ -90,8 +90,9 @@ class Matcher:
         """Ranks, 0 the best, and margins: the own picture's cosine less that of the closest other."""
         chosen = np.concatenate([np.array(rows)[:, None], self.nearest[list(rows)]], 1)
         pictures = normalize(self.retriever.picture_vectors(chosen.flatten().tolist()), dim=-1)
-        captions = self._read(drawn.tokens[:, :, 1:].flatten(0, 1), drawn.mask[:, :, 1:].flatten(0, 1))
-        cosines = captions.view(*drawn.tokens.shape[:2], -1) @ pictures.view(*chosen.shape, -1).mT
+        with torch.autocast(drawn.tokens.device.type, enabled=False):  # in 16 bits neighbours would tie
+            captions = self._read(drawn.tokens[:, :, 1:].flatten(0, 1), drawn.mask[:, :, 1:].flatten(0, 1))
+            cosines = captions.view(*drawn.tokens.shape[:2], -1) @ pictures.view(*chosen.shape, -1).mT
         own, others = cosines[:, :, :1], cosines[:, :, 1:]
         ranks = (others >= own).sum(-1)  # ties are lost
         return ranks.to(own.dtype), own.squeeze(-1) - others.amax(-1)

@@ -8,13 +8,13 @@ from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, Pos
 
 from tellapart.objectives.schedules import Amount
 from tellapart.objectives.settings.kinds import Compat, ObjectivePart
-from tellapart.registry import Config
+from tellapart.registry import Config, ModelName
 
 
 class ContrastiveConfig(Config):
     """Contrastive learning against a reference; the defaults are the paper's."""
 
-    reference: str = Field(
+    reference: ModelName = Field(
         "", description="name or folder of a captioner with the same words; empty: a copy of the start"
     )
     negatives: PositiveInt = Field(5, description="K, captions of other images for each caption")

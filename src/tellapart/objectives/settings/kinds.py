@@ -8,9 +8,8 @@ from typing import Any, Literal
 
 from tellapart.registry import Part
 
-Compat = Literal[
-    "paper", "authors"
-]  # where the authors' code and their paper differ, the paper is the default
+# Where the authors' code and their paper differ, the paper is the default.
+Compat = Literal["paper", "authors"]
 
 
 def never(config: Any) -> bool:
@@ -28,8 +27,3 @@ class ObjectivePart(Part):
     retrievers: tuple[str, ...] = ()
     # Whether it learns, with given settings, from photographs that have no captions.
     without_captions: Callable[[Any], bool] = never
-
-    @property
-    def folders(self) -> tuple[str, ...]:
-        """Settings that may name a folder: a recipe remembers where it is."""
-        return self.captioners + self.retrievers

@@ -9,7 +9,7 @@ from pydantic_core import PydanticCustomError
 
 from tellapart.objectives.schedules import Amount, ScheduleConfig, Share
 from tellapart.objectives.settings.kinds import ObjectivePart
-from tellapart.registry import Config
+from tellapart.registry import Config, ModelName
 
 
 class MLEConfig(Config):
@@ -67,7 +67,7 @@ class UnlikelihoodConfig(Config):
 class DistillationConfig(Config):
     """Likelihood of the labels, and agreement with teachers whose probabilities are averaged."""
 
-    teachers: list[str] = Field(
+    teachers: list[ModelName] = Field(
         [], description="captioners by name or folder; none: the captioner's own start"
     )
     temperature: PositiveFloat = Field(1.0, description="softens teachers and student alike")

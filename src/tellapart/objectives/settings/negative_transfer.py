@@ -9,7 +9,7 @@ from pydantic_core import PydanticCustomError
 
 from tellapart.objectives.schedules import ChangingShare, ScheduleConfig
 from tellapart.objectives.settings.kinds import ObjectivePart
-from tellapart.registry import Config
+from tellapart.registry import Config, ModelName
 
 PROGRESSIVE = ScheduleConfig(kind="progressive", start=0.0, end=1.0, epochs=5.0)  # section 3.3 and 4.1
 
@@ -21,7 +21,7 @@ class UNKTConfig(Config):
     `weight`. Tables 4 and 5: a teacher that learnt the other half.
     """
 
-    teacher: str = Field(
+    teacher: ModelName = Field(
         "", description="folder of the captioner to move away from; empty: the captioner as it starts"
     )
     weight: ChangingShare = Field(

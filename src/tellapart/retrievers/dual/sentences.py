@@ -90,7 +90,9 @@ class BiLstm(SentenceEncoder):
     def _read_vectors(
         self, vectors: Float[Tensor, "n t e"], lengths: Int[Tensor, " n"]
     ) -> Float[Tensor, "n s"]:
-        packed = pack_padded_sequence(self.dropout(vectors), lengths, batch_first=True, enforce_sorted=False)
+        packed = pack_padded_sequence(
+            self.dropout(vectors), lengths.cpu(), batch_first=True, enforce_sorted=False
+        )
         states: PackedSequence
         states, _ = self.lstm(packed)
         # Behind a sentence's end stands less than any state can be, so that it is never the greatest.
