@@ -143,8 +143,9 @@ def _add_up_gradients(weights: Sequence[Tensor], world: World) -> None:
 
 
 def _plus(old: Tensor | None, new: Tensor | None) -> Tensor | None:
+    """The sum, in memory of its own: what autograd gives may be one number seen as many."""
     if old is None or new is None:
-        return new if old is None else old
+        return old if new is None else new.clone()
     return old + new
 
 
