@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from statistics import mean
@@ -26,6 +26,7 @@ from tellapart.sources import read_examples
 from tellapart.vision.features import in_order
 
 SAMPLES = 5
+POOL = 100  # scenes among which a caption must find its own
 _SIZES = {word: size for size, words in SIZE_WORDS.items() for word in words}
 
 
@@ -36,7 +37,7 @@ class Figures:
     words: float  # of a caption
     details: float  # share of the shapes, colours and sizes named that the scene has, as often as named
     true: float  # share of the captions that are sentences of the language and true
-    found: float  # R@1: share of the captions by which the judge finds their scene first among all
+    found: float  # R@1: share of the captions by which the judge finds their scene first among 100
     varied: float  # Div-1 of five samples of each scene
 
     def row(self) -> str:
@@ -53,23 +54,26 @@ class Unseen:
     """Scenes that no captioner has learnt from, and a judge that has taught none."""
 
     examples: Sequence[Example]
+    scenes: Sequence[Scene]
     judge: Path
 
     @classmethod
-    def of(cls, data: DataConfig, splits: Iterable[str], *, seed: int, judge: Path) -> Unseen:
-        """The drawn scenes of these splits."""
-        wanted = set(splits)
-        return cls([one for one in read_examples(data, seed=seed) if one.split in wanted], judge)
+    def drawn(cls, count: int, *, seed: int, besides: DataConfig, known: int, judge: Path) -> Unseen:
+        """Scenes of a seed, without those that are in the data of the seed `known`; whole pools of them."""
+        seen = set(_scenes(read_examples(besides, seed=known)))
+        data = DataConfig(format="shapes", scenes=count)
+        examples = read_examples(data, seed=seed)
+        fresh = [pair for pair in zip(examples, _scenes(examples), strict=True) if pair[1] not in seen]
+        kept = fresh[: len(fresh) // POOL * POOL]
+        return cls([example for example, _ in kept], [scene for _, scene in kept], judge)
 
     def figures(self, captioner: Path) -> Figures:
         """What a captioner writes of them, measured."""
         written, drawn = self._write(captioner)
-        truth = read_truth(self.examples[0].path.parent.parent)
-        scenes = [truth[example.image_id] for example in self.examples]
         return Figures(
             words=mean(len(caption.split()) for caption in written),
-            details=share_of_true_details(written, scenes),
-            true=mean(map(is_true, written, scenes)),
+            details=share_of_true_details(written, self.scenes),
+            true=mean(map(is_true, written, self.scenes)),
             found=self._found(written),
             varied=mean(map(distinct_words, drawn)),
         )
@@ -86,17 +90,30 @@ class Unseen:
             parts=in_order(saved.captioner.needs),
             watch=lambda done, total: None,
         )
-        vision, longest = corpus.vision(range(len(self.examples))), saved.settings.max_words
-        greedy = describe(saved, vision, Wish(1, longest))
-        generators = image_generators([example.image_id for example in self.examples], seed=1)
-        chance = sample(saved.captioner, vision, Sampling(SAMPLES), generators=generators, max_words=longest)
-        drawn = [[saved.captioner.text.decode(ids) for ids in group] for group in chance.tokens.tolist()]
-        return [group[0].caption for group in greedy], drawn
+        written, drawn, longest = list[str](), list[list[str]](), saved.settings.max_words
+        for first in range(0, len(self.examples), POOL):
+            rows = range(first, min(first + POOL, len(self.examples)))
+            vision, names = corpus.vision(rows), [self.examples[row].image_id for row in rows]
+            written += [best.caption for best, *_ in describe(saved, vision, Wish(1, longest))]
+            generators = image_generators(names, seed=1)
+            chance = sample(
+                saved.captioner, vision, Sampling(SAMPLES), generators=generators, max_words=longest
+            )
+            drawn += [[saved.captioner.text.decode(ids) for ids in group] for group in chance.tokens.tolist()]
+        return written, drawn
 
     def _found(self, captions: Sequence[str]) -> float:
         judge = load_retriever(self.judge)
         pictures = judge.embed_images([example.path for example in self.examples])
-        return float((ranks(judge.embed_texts(captions) @ pictures.T, np.arange(len(captions))) == 0).mean())
+        scores = judge.embed_texts(captions) @ pictures.T
+        pools = [slice(first, first + POOL) for first in range(0, len(captions), POOL)]
+        return mean(float((ranks(scores[pool, pool], np.arange(POOL)) == 0).mean()) for pool in pools)
+
+
+def _scenes(examples: Sequence[Example]) -> list[Scene]:
+    """What is drawn on the pictures of a set of shapes."""
+    truth = read_truth(examples[0].path.parent.parent)
+    return [truth[example.image_id] for example in examples]
 
 
 def share_of_true_details(captions: Sequence[str], scenes: Sequence[Scene]) -> float:
