@@ -23,7 +23,7 @@ from tellapart.run import Run
 from tellapart.sources import HELD_OUT
 
 WIDTH = 5
-LENGTH_PENALTY = 0.6  # of 0, .3, .5, .7, .9 and 1, the best for the m-RNN on dev lie between .5 and .7
+LENGTH_PENALTY = 0.6  # chosen by hand on dev photographs, of the m-RNN and the Transformer
 # The recipe of m-RNN is that of the captioner that ships: for the table it ends as all others do.
 LIKE_OTHERS = (
     "training.epochs=15",
