@@ -27,6 +27,7 @@ from tellapart.vision.features import in_order
 
 SAMPLES = 5
 POOL = 100  # scenes among which a caption must find its own
+TOGETHER = 100  # scenes that are described together
 _SIZES = {word: size for size, words in SIZE_WORDS.items() for word in words}
 
 
@@ -37,7 +38,7 @@ class Figures:
     words: float  # of a caption
     details: float  # share of the shapes, colours and sizes named that the scene has, as often as named
     true: float  # share of the captions that are sentences of the language and true
-    found: float  # R@1: share of the captions by which the judge finds their scene first among 100
+    found: float  # R@1: share of the captions by which the judge finds their scene first in its pool
     varied: float  # Div-1 of five samples of each scene
 
     def row(self) -> str:
@@ -56,6 +57,8 @@ class Unseen:
     examples: Sequence[Example]
     scenes: Sequence[Scene]
     judge: Path
+    pool: int = POOL
+    temperature: float = 1.0  # of the samples
 
     @classmethod
     def drawn(cls, count: int, *, seed: int, besides: DataConfig, known: int, judge: Path) -> Unseen:
@@ -91,14 +94,13 @@ class Unseen:
             watch=lambda done, total: None,
         )
         written, drawn, longest = list[str](), list[list[str]](), saved.settings.max_words
-        for first in range(0, len(self.examples), POOL):
-            rows = range(first, min(first + POOL, len(self.examples)))
+        wanted = Sampling(SAMPLES, self.temperature)
+        for first in range(0, len(self.examples), TOGETHER):
+            rows = range(first, min(first + TOGETHER, len(self.examples)))
             vision, names = corpus.vision(rows), [self.examples[row].image_id for row in rows]
             written += [best.caption for best, *_ in describe(saved, vision, Wish(1, longest))]
             generators = image_generators(names, seed=1)
-            chance = sample(
-                saved.captioner, vision, Sampling(SAMPLES), generators=generators, max_words=longest
-            )
+            chance = sample(saved.captioner, vision, wanted, generators=generators, max_words=longest)
             drawn += [[saved.captioner.text.decode(ids) for ids in group] for group in chance.tokens.tolist()]
         return written, drawn
 
@@ -106,8 +108,8 @@ class Unseen:
         judge = load_retriever(self.judge)
         pictures = judge.embed_images([example.path for example in self.examples])
         scores = judge.embed_texts(captions) @ pictures.T
-        pools = [slice(first, first + POOL) for first in range(0, len(captions), POOL)]
-        return mean(float((ranks(scores[pool, pool], np.arange(POOL)) == 0).mean()) for pool in pools)
+        pools = [slice(first, first + self.pool) for first in range(0, len(captions), self.pool)]
+        return mean(float((ranks(scores[pool, pool], np.arange(self.pool)) == 0).mean()) for pool in pools)
 
 
 def _scenes(examples: Sequence[Example]) -> list[Scene]:

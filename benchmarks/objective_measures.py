@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from tellapart import score
+from tellapart.arrays import Float
 from tellapart.captioning import Wish, describe, load
 from tellapart.corpus import build_corpus
 from tellapart.data.examples import Example
@@ -83,14 +84,30 @@ def write_captions(captioner: str, shown: Sequence[Example], recipe: Recipe) -> 
 
 def scores_of(found: Captioned, shown: Sequence[Example], train: Sequence[Sequence[str]]) -> Scores:
     """Accuracy, diversity, self-retrieval and unsupported detail."""
-    references = {some.image_id: list(some.captions) for some in shown}
-    accuracy = ["bleu", "rouge", "cider", "meteor", "diversity", "detail"]
-    scores = score(found.captions, references, metrics=accuracy, train=train)
-    within = score(found.drawn, references, metrics=["sets"])
     judge = judge_by(load_retriever(JUDGE))
     matrix = judge.score([found.captions[some.image_id] for some in shown], [some.path for some in shown])
+    scores = caption_scores(found.captions, shown, train, matrix=matrix, judge=judge.identity)
+    within = score(found.drawn, _references(shown), metrics=["sets"])
+    assert scores.ids == within.ids
+    return Scores(scores.ids, {**scores.parts, **within.parts}, {})
+
+
+def caption_scores(
+    captions: Mapping[str, str],
+    shown: Sequence[Example],
+    train: Sequence[Sequence[str]],
+    *,
+    matrix: Float[np.ndarray, "captions pictures"],
+    judge: str,
+) -> Scores:
+    """The same of one caption a photograph; the matrix is the judge's of all captions and photographs."""
+    accuracy = ["bleu", "rouge", "cider", "meteor", "diversity", "detail"]
+    scores = score(captions, _references(shown), metrics=accuracy, train=train)
     places = ranks(matrix, np.arange(len(shown)))
-    ranked = rank_scores(places, RetrievalConfig(), pool=len(shown), retriever=judge.identity)
-    parts = {**scores.parts, **within.parts, **{one.name: one for one in ranked}}
-    assert scores.ids == within.ids == tuple(some.image_id for some in shown)
-    return Scores(scores.ids, parts, {})
+    ranked = rank_scores(places, RetrievalConfig(), pool=len(shown), retriever=judge)
+    assert scores.ids == tuple(some.image_id for some in shown)
+    return Scores(scores.ids, {**scores.parts, **{one.name: one for one in ranked}}, {})
+
+
+def _references(shown: Sequence[Example]) -> dict[str, list[str]]:
+    return {some.image_id: list(some.captions) for some in shown}

@@ -14,7 +14,7 @@ import pytest
 from PIL import Image
 
 import tellapart as package
-from tellapart.captioning import Captioned, find_captioner
+from tellapart.captioning import Captioned, Words, find_captioner
 from tellapart.errors import TellapartError, UnknownName
 
 if TYPE_CHECKING:
@@ -106,10 +106,14 @@ def test_captions_of_many_come_in_order_and_one_by_one(
 def test_the_captioners_own_settings_hold_unless_said_otherwise(tiny_captioner: Path) -> None:
     describer = package.load(tiny_captioner, cached=False)
     own = describer.wish()
-    assert (own.width, own.max_words, own.keep, own.prefix) == (3, 8, 1, ())
-    other = describer.wish(width=2, keep=5, max_words=4, prefix="a red")
+    assert (own.width, own.max_words, own.keep, own.words) == (3, 8, 1, Words())
+    other = describer.wish(width=2, keep=5, max_words=4, words=Words(prefix="a red"))
     assert (other.width, other.max_words, other.keep) == (5, 4, 5), "no fewer beams than captions to keep"
-    assert describer.saved.captioner.text.decode(other.prefix) == "a red"
+    assert other.words.prefix == "a red"
+    with pytest.raises(TellapartError, match="has 5 words"):
+        describer.wish(max_words=4, words=Words(prefix="a red circle on the"))
+    with pytest.raises(TellapartError, match="cannot write 'zebra'"):
+        describer.wish(words=Words(required=("zebra",)))
 
 
 def test_a_captioner_is_found_by_folder_run_or_dot(

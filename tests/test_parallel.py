@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -87,6 +89,78 @@ def test_train_runs_unchanged_under_a_launcher(launcher: str, tmp_path: Path, ow
     for key, tensor in states[0].items():
         torch.testing.assert_close(states[1][key], tensor, rtol=1e-3, atol=1e-5)
     assert [entry["step"] for entry in one.entries()] == [entry["step"] for entry in two.entries()]
+
+
+def start(rank: int, port: int, *words: str | Path) -> subprocess.Popen[str]:
+    """One of two processes as a launcher would start it, with an output of its own."""
+    told = {
+        "RANK": rank,
+        "WORLD_SIZE": 2,
+        "LOCAL_RANK": rank,
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": port,
+    }
+    return subprocess.Popen(
+        [sys.executable, "-m", "tellapart", "train", "mrnn-shapes", *map(str, words)],
+        env={**os.environ, "OMP_NUM_THREADS": "1", **{name: str(value) for name, value in told.items()}},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def free_port() -> int:
+    with socket.socket() as door:
+        door.bind(("127.0.0.1", 0))
+        port: int = door.getsockname()[1]
+        return port
+
+
+def test_an_error_of_the_leading_process_is_said_once(tmp_path: Path, own_cache: Path) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "note.txt").touch()  # which the leading process alone looks for
+    port, changes = free_port(), [word for change in STILL for word in ("--set", change)]
+    both = [start(rank, port, "--out", tmp_path / "run", *changes) for rank in (0, 1)]
+    told = [process.communicate(timeout=120)[1] for process in both]
+    assert [process.returncode for process in both] == [1, 1]
+    assert told[0].startswith("error: ")
+    assert "there is something in this folder already" in told[0]
+    assert told[1] == "process 2 of 2 ends, for another one has ended\n"
+
+
+def test_a_process_whose_leader_was_killed_ends_with_one_line(tmp_path: Path, own_cache: Path) -> None:
+    run, port = Run(tmp_path / "run"), free_port()
+    changes = [word for change in (*STILL, "training.epochs=1000000") for word in ("--set", change)]
+    leader, other = (start(rank, port, "--out", run.folder, *changes) for rank in (0, 1))
+    deadline = time.monotonic() + 120
+    while run.latest_checkpoint() is None and time.monotonic() < deadline:
+        time.sleep(0.01)
+    leader.kill()
+    _, told = other.communicate(timeout=60)
+    leader.communicate()
+    assert run.latest_checkpoint() is not None
+    assert other.returncode == 1
+    assert told == "process 2 of 2 ends, for another one has ended\n"
+
+
+LEAVES = """
+import pathlib
+from tellapart.world import join_world
+def threads():
+    return sorted(place.read_text() for place in pathlib.Path("/proc/self/task").glob("*/comm"))
+before = threads()
+with join_world() as world:
+    import torch.distributed.nn.functional  # as torch does by itself for some optimisers
+    world.total(1.0)
+    assert any("gloo" in name for name in threads())
+assert threads() == before, threads()
+"""
+
+
+def test_no_thread_outlives_the_group(tmp_path: Path) -> None:
+    # One that did would abort the process now and then at its end.
+    (tmp_path / "leaves.py").write_text(LEAVES)
+    launch([*TORCHRUN, tmp_path / "leaves.py"], tmp_path)
 
 
 def test_a_launcher_that_says_nonsense_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

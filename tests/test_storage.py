@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tellapart.storage import cache_folder, new_file, new_folder, write_text
+from tellapart.storage import cache_folder, is_abandoned, left_over, new_file, new_folder, write_text
 
 DIES_HALFWAY = """
 import os, signal, sys
@@ -246,3 +246,45 @@ def test_a_folder_that_is_replaced_is_never_missing(tmp_path: Path) -> None:
     assert not missing.is_set()
     assert (target / "number").read_text() == "99"
     assert [path.name for path in tmp_path.iterdir()] == ["kept"]
+
+
+def test_a_file_that_need_not_outlive_a_loss_of_power_is_not_waited_for(tmp_path: Path) -> None:
+    called: list[object] = []
+
+    def watch(_frame: FrameType, event: str, function: object) -> None:
+        if event == "c_call":
+            called.append(function)
+
+    sys.setprofile(watch)
+    try:
+        with new_file(tmp_path / "file", lasting=False) as temporary:
+            temporary.write_text("text")
+    finally:
+        sys.setprofile(None)
+    assert os.fsync not in called
+    assert (tmp_path / "file").read_text() == "text"
+
+
+@pytest.mark.parametrize("name", ["x" * 255, "猫" * 85, "a" + "猫" * 84])
+def test_a_name_may_be_as_long_as_the_system_allows(tmp_path: Path, name: str) -> None:
+    write_text(tmp_path / name, "text")
+    assert names_in(tmp_path) == [name]
+
+
+def test_what_killed_writers_leave_is_known(tmp_path: Path) -> None:
+    path = tmp_path / "file.txt"
+    path.write_text("old")
+    (tmp_path / ".other.txt.0123456789abcdef.part").touch()
+    (tmp_path / ".file.txt.part").touch()
+    subprocess.run([sys.executable, "-c", DIES_HALFWAY, str(path)], timeout=60, check=False)
+    (left,) = left_over(path)
+    assert left.read_text() == "half"
+
+    def abandoned() -> set[str]:
+        with os.scandir(tmp_path) as entries:
+            return {entry.name for entry in entries if is_abandoned(entry)}
+
+    assert abandoned() == set()
+    for file in tmp_path.iterdir():
+        os.utime(file, (0, 0))
+    assert abandoned() == {left.name, ".other.txt.0123456789abcdef.part"}

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
+import math
 import os
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from importlib import resources
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import torch
+from torch import Tensor
+
+from tellapart.arrays import Float
 from tellapart.captioners.folder import (
     Decoding,
     SavedCaptioner,
@@ -20,11 +27,13 @@ from tellapart.captioners.folder import (
 from tellapart.captioners.parts import CAPTIONERS
 from tellapart.corpus import Corpus, Watch, as_vision
 from tellapart.data.picture_files import find_pictures
-from tellapart.decoding.search import beam, greedy
+from tellapart.decoding.required import Required
+from tellapart.decoding.rules import Rule, banned, begin_with, never
+from tellapart.decoding.search import beam
 from tellapart.errors import TellapartError
 from tellapart.run import Run
 from tellapart.storage import cache_folder
-from tellapart.types import Vision
+from tellapart.types import Decoded, Text, Vision
 from tellapart.vision.cache import FeatureCache
 from tellapart.vision.encoder import Encoder, traits_of
 from tellapart.vision.features import in_order, stack
@@ -38,10 +47,21 @@ PRETRAINED_WIDTH, PRETRAINED_LONGEST = 3, 40  # beam and tokens of captioners th
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A caption and its log-probability under the captioner."""
+    """A caption and its log-probability under the captioner.
+
+    Where it was held against other pictures: its closeness to its own, and by how much that exceeds its
+    closeness to the nearest of the others; and by which attempt it came into question.
+    """
 
     caption: str
     logprob: float
+    closeness: float | None = None
+    margin: float | None = None
+    by: str | None = None
+
+    def to_json(self) -> dict[str, str | float]:
+        """As plain values; what is not known is left out."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +71,7 @@ class Captioned:
     image: Path
     image_id: str
     candidates: tuple[Candidate, ...]
+    about: Mapping[str, Any] = field(default_factory=dict)  # what else its line in a file says
 
     @property
     def caption(self) -> str:
@@ -63,14 +84,52 @@ class Captioned:
             "image": str(self.image),
             "image_id": self.image_id,
             "caption": self.caption,
-            "candidates": [asdict(candidate) for candidate in self.candidates],
+            "candidates": [candidate.to_json() for candidate in self.candidates],
             "model": model,
+            **self.about,
         }
 
 
 @dataclass(frozen=True, slots=True)
+class Words:
+    """What captions must and must not say."""
+
+    prefix: str = ""  # that they begin with
+    banned: tuple[str, ...] = ()  # words and phrases that are never written
+    required: tuple[str, ...] = ()  # words and phrases that every caption holds
+
+    def rules(self, text: Text, *, max_words: int) -> tuple[Rule, ...]:
+        """The same as rules of decoding, the most important first; what cannot be is an error."""
+        begun = text.beginning(self.prefix)
+        if len(begun) > max_words:
+            raise TellapartError(
+                f"the prefix has {len(begun)} words, a caption at most {max_words}",
+                hint="shorten it, or raise --max-words",
+            )
+        rules: list[Rule] = [begin_with(text, begun)] if begun else []
+        if self.required:
+            rules.append(Required.of(text, self.required, max_words=max_words, prefix=begun))
+        if self.banned:
+            rules.append(banned(text, self.banned))
+            self._expect_writable(text, rules[-1])
+        return tuple(rules)
+
+    def _expect_writable(self, text: Text, ban: Rule) -> None:
+        """Refuse what is both wanted and banned: of two rules that contradict, one would be set aside."""
+        for wanted in (self.prefix, *self.required):
+            tokens = text.beginning(wanted)
+            for place, token in enumerate(tokens):
+                if _allowed(text, ban, tokens[:place])[token] == -math.inf:
+                    raise TellapartError(
+                        f"{wanted!r} is wanted in every caption, and banned", hint="take back one of the two"
+                    )
+        if not self.prefix and _allowed(text, ban, ()).max() == -math.inf:
+            raise TellapartError("every word is banned", hint="ban fewer words")
+
+
+@dataclass(frozen=True, slots=True)
 class Wish:
-    """How captions are to be found: a beam (width 1: greedy), how many to keep, words to begin with.
+    """How captions are to be found: a beam (width 1: greedy), how many to keep, what they must say.
 
     With a length penalty, a beam compares captions by their log-probability over that power of their length.
     """
@@ -78,33 +137,35 @@ class Wish:
     width: int
     max_words: int
     keep: int = 1
-    prefix: tuple[int, ...] = ()
     length_penalty: float = 0.0
+    words: Words = field(default_factory=Words)
+    rules: tuple[Rule, ...] = ()  # the same for the captioner; made once, as that may take a while
 
 
 def describe(saved: SavedCaptioner, vision: Vision, wish: Wish) -> list[tuple[Candidate, ...]]:
     """The captions of each image, best first."""
     captioner = saved.captioner
-    if wish.width == 1:
-        decoded = greedy(captioner, vision, max_words=wish.max_words, prefix=wish.prefix)
-    else:
-        decoded = beam(
-            captioner,
-            vision,
-            width=wish.width,
-            max_words=wish.max_words,
-            prefix=wish.prefix,
-            length_penalty=wish.length_penalty,
+    decoded = beam(
+        captioner,
+        vision,
+        width=wish.width,
+        max_words=wish.max_words,
+        rules=wish.rules,
+        length_penalty=wish.length_penalty,
+    )
+    return [found[: wish.keep] for found in candidates_of(captioner.text, decoded)]
+
+
+def candidates_of(text: Text, decoded: Decoded) -> list[tuple[Candidate, ...]]:
+    """What was decoded, in words; places of a beam that hold no caption are left out."""
+    return [
+        tuple(
+            Candidate(text.decode(tokens), score)
+            for tokens, score in zip(captions, scores, strict=True)
+            if score > -float("inf")
         )
-    found = []
-    for tokens, scores in zip(decoded.tokens.tolist(), decoded.log_probabilities.tolist(), strict=True):
-        pairs = list(zip(tokens, scores, strict=True))[: wish.keep]
-        found.append(
-            tuple(
-                Candidate(captioner.text.decode(ids), score) for ids, score in pairs if score > -float("inf")
-            )
-        )
-    return found
+        for captions, scores in zip(decoded.tokens.tolist(), decoded.log_probabilities.tolist(), strict=True)
+    ]
 
 
 def describe_corpus(
@@ -118,7 +179,7 @@ def describe_corpus(
         watch(rows.stop, count)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Describer:
     """A captioner with its encoder: takes image files, gives captions."""
 
@@ -126,6 +187,15 @@ class Describer:
     saved: SavedCaptioner
     encoder: Encoder
     cache: FeatureCache | None
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A hash of the captioner's weights: another one of the same name says other things."""
+        digest = hashlib.sha256()
+        for name, tensor in self.saved.captioner.state_dict().items():
+            digest.update(name.encode())
+            digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+        return digest.hexdigest()[:16]
 
     def caption(self, image: str | os.PathLike[str]) -> str:
         """The caption of one image file."""
@@ -143,42 +213,57 @@ class Describer:
 
         An image's id is its path without the ending, inside `root` where that is given.
         """
-        parts = in_order(self.saved.captioner.needs)
-        results = look(find_pictures(paths), self.encoder, parts=parts, cache=self.cache, must_cache=False)
+        results = self.look(find_pictures(paths))
         while group := list(islice(results, TOGETHER)):
             good = [seen for seen in group if isinstance(seen, Seen)]
-            captions = iter(self._describe(good, wish))
+            captions = iter(self.describe_seen(good, wish))
             for seen in group:
                 if isinstance(seen, TellapartError):
                     yield seen
                 else:
                     yield Captioned(seen.path, image_id(seen.path, root), next(captions))
 
+    def look(
+        self, paths: Iterable[Path | TellapartError], *, besides: Iterable[str] = ()
+    ) -> Iterator[Seen | TellapartError]:
+        """What the captioner's encoder sees in files, in order; a bad file gives its error in its place.
+
+        Parts of what it sees that the captioner does not need, and somebody else does, are `besides`.
+        """
+        parts = in_order({*self.saved.captioner.needs, *besides})
+        return look(paths, self.encoder, parts=parts, cache=self.cache, must_cache=False)
+
     def wish(
         self,
         *,
         width: int | None = None,
         keep: int = 1,
-        prefix: str = "",
+        words: Words | None = None,
         max_words: int | None = None,
         length_penalty: float | None = None,
     ) -> Wish:
         """How to decode: the captioner's own settings unless said otherwise."""
         settings = self.saved.settings
-        tokens = self.saved.captioner.text.beginning(prefix)
         longest = max_words or settings.max_words
-        if len(tokens) > longest:
-            raise TellapartError(
-                f"the prefix has {len(tokens)} words, a caption at most {longest}",
-                hint="shorten it, or raise --max-words",
-            )
+        said = words or Words()
+        rules = said.rules(self.saved.captioner.text, max_words=longest)
         penalty = settings.length_penalty if length_penalty is None else length_penalty
-        return Wish(max(width or settings.width, keep), longest, keep, tokens, penalty)
+        return Wish(max(width or settings.width, keep), longest, keep, penalty, said, rules)
 
-    def _describe(self, seen: Sequence[Seen], wish: Wish) -> list[tuple[Candidate, ...]]:
+    def describe_seen(self, seen: Sequence[Seen], wish: Wish) -> list[tuple[Candidate, ...]]:
+        """The captions of pictures that the encoder has seen, best first."""
         if not seen:
             return []
         return describe(self.saved, as_vision(stack([picture.features for picture in seen])), wish)
+
+
+def _allowed(text: Text, rule: Rule, tokens: Sequence[int]) -> Float[Tensor, " v"]:
+    """What may follow these tokens in a caption: -inf where a token may not."""
+    written = torch.tensor([tokens], dtype=torch.long)
+    scores = torch.zeros(1, len(text))
+    for each in (never((*text.silent, text.end)), rule):
+        scores = each(scores, written)
+    return scores[0]
 
 
 def image_id(path: Path, root: Path | None) -> str:

@@ -39,6 +39,8 @@ from tellapart.recipe_stages import (
     located,
     split_stage,
     stage_tables,
+    stages_named,
+    without_sources,
 )
 from tellapart.recipe_text import RecipeText
 from tellapart.registry import Config, Registry, suggest
@@ -91,6 +93,11 @@ class Recipe(Experiment):
     def stage_list(self) -> list[tuple[str, Recipe | RetrieverRecipe | EntropyConfig]]:
         """Name and checked settings of each stage."""
         return [(name, _stage(dict(table))) for name, table in self.stages.items()]
+
+    def needless_stages(self) -> list[str]:
+        """Names of the stages that nothing names, or only such stages."""
+        named = stages_named(self.model_dump(exclude={"stages"}), self.stages)
+        return [name for name in self.stages if name not in named]
 
 
 class RetrieverRecipe(Experiment):
@@ -174,7 +181,7 @@ def _filled_stage(
         base |= {key: recipe[key] for key in SHARED if key in recipe}
     elif not said.complete:
         base = inherited(recipe, for_retriever="retriever" in sections)
-    whole = laid_over(base, sections, parts=ALL_PARTS)
+    whole = laid_over(without_sources(base, sections), sections, parts=ALL_PARTS)
     check_references(text, whole, before, later)
     checked = _experiment(text, whole)
     kept = {"kind": "train", "complete": True, **checked.model_dump(exclude={"stages"})}

@@ -10,10 +10,11 @@
     name = "unkt"
     teacher = "stage:teacher"
 
-Stages run in the order in which they stand. One that is trained takes seed, data and encoder from the recipe
-it stands in, and the rest from the recipe that `based_on` names; without one, captioner, optimiser, training
-and decoding are also those of the recipe it stands in, and the objective is likelihood. What it sets itself
-goes before all that. Nothing here imports torch.
+Stages run in the order in which they stand; one that nothing names does not run. One that is trained takes
+seed, data and encoder from the recipe it stands in, and the rest from the recipe that `based_on` names;
+without one, captioner, optimiser, training and decoding are also those of the recipe it stands in, and the
+objective is likelihood. What it sets itself goes before all that, and with a caption file of its own it
+learns from no extra sources but its own. Nothing here imports torch.
 """
 
 from __future__ import annotations
@@ -104,6 +105,13 @@ def inherited(recipe: Mapping[str, Any], *, for_retriever: bool) -> dict[str, An
     return base
 
 
+def without_sources(base: Mapping[str, Any], sections: Mapping[str, Any]) -> dict[str, Any]:
+    """The base without its extra sources where a stage has a caption file of its own: halves hold them."""
+    if "path" not in sections.get("data", {}) or not isinstance(base.get("data"), dict):
+        return dict(base)
+    return {**base, "data": {key: value for key, value in base["data"].items() if key != "extra"}}
+
+
 def check_references(
     text: RecipeText, values: Mapping[str, Any], before: Mapping[str, Makes], later: Collection[str]
 ) -> None:
@@ -171,6 +179,16 @@ def _strings(value: object, at: Keys) -> Iterator[tuple[Keys, str]]:
 def references(values: Mapping[str, Any]) -> list[Keys]:
     """The keys of all settings that name something a stage makes."""
     return [keys for keys, value in _strings(values, ()) if is_reference(value)]
+
+
+def stages_named(recipe: Mapping[str, Any], stages: Mapping[str, Mapping[str, Any]]) -> set[str]:
+    """The stages that a recipe names, and those that these name in turn."""
+    named: set[str] = set()
+    # A stage is named by what comes after it alone.
+    for name, settings in (("", recipe), *reversed(list(stages.items()))):
+        if name in named or not name:
+            named |= {split_reference(value)[0] for _, value in _strings(settings, ()) if is_reference(value)}
+    return named
 
 
 def without_references(value: Any) -> Any:

@@ -10,8 +10,9 @@ from tellapart.arrays import Float32
 from tellapart.errors import TellapartError
 from tellapart.metrics.counted_captions import CountedCaptions
 from tellapart.metrics.embedding_score import WEIGHT
+from tellapart.objectives.finding import build_finder
 from tellapart.objectives.settings.rewards import CiderReward, ClipReward, RetrievalReward, RewardConfig
-from tellapart.objectives.supplies import Places, Reward, Supplies
+from tellapart.objectives.supplies import Reward, Supplies
 from tellapart.types import Text
 
 END = "\n"  # the end sign as a word: no word is spelt so
@@ -62,17 +63,11 @@ def retrieval_reward(config: RetrievalReward, supplies: Supplies) -> Reward:
     rank    1 / rank, counted from 1; another picture that is as close stands before it.
     margin  its cosine with its picture, less that with the closest of the others.
     """
-    places = supplies.places(config.retriever)
-    near = supplies.training_set.nearest(config.neighbours)
-    text = supplies.text
+    finder = build_finder(config.retriever, config.neighbours, supplies)
 
     def reward(rows: Sequence[int], captions: Captions) -> Float32[np.ndarray, "n k"]:
-        said = _place(places, [[text.decode(tokens) for tokens in group] for group in captions])
-        own = np.einsum("nkd,nd->nk", said, places.pictures[list(rows)])
-        others = np.einsum("nkd,nmd->nkm", said, places.pictures[near[list(rows)]])
-        if config.form == "margin":
-            return np.asarray(own - others.max(-1), np.float32)
-        return np.asarray(1 / (1 + (others >= own[..., None]).sum(-1)), np.float32)
+        ranks, margins = finder(rows, captions)
+        return margins if config.form == "margin" else np.asarray(1 / (1 + ranks), np.float32)
 
     return reward
 
@@ -84,16 +79,11 @@ def clip_reward(config: ClipReward, supplies: Supplies) -> Reward:
     places, text = supplies.places(f"clip:{config.model}"), supplies.text
 
     def reward(rows: Sequence[int], captions: Captions) -> Float32[np.ndarray, "n k"]:
-        said = _place(places, [[PREFIX + text.decode(tokens) for tokens in group] for group in captions])
+        said = places.embed([[PREFIX + text.decode(tokens) for tokens in group] for group in captions])
         cosines = np.einsum("nkd,nd->nk", said, places.pictures[list(rows)])
         return np.asarray(WEIGHT * np.maximum(cosines, 0), np.float32)
 
     return reward
-
-
-def _place(places: Places, groups: Sequence[Sequence[str]]) -> Float32[np.ndarray, "n k d"]:
-    found = places.read([caption for group in groups for caption in group])
-    return np.asarray(found.reshape(len(groups), -1, found.shape[-1]))
 
 
 def _table(values: np.ndarray, rows: Sequence[int]) -> Float32[np.ndarray, "n k"]:

@@ -64,15 +64,20 @@ class Stage:
 def open_stages(
     recipe: AnyRecipe, folder: Path, *, resume: bool, watch: Watch, world: World = ALONE
 ) -> list[Stage]:
-    """All parts of a run in their order.
+    """All parts of a run in their order, without stages that nothing names.
 
     The folder of a recipe with stages is written here, for the first stage lies in it, and only when the
     recipe's own data was read and its objective found what it needs.
     """
     last = Stage("", recipe, folder)
-    if not isinstance(recipe, Recipe) or not recipe.stages:
+    if not isinstance(recipe, Recipe):
         return [last]
-    stages = [_stage(recipe, name, work, Run(folder)) for name, work in recipe.stage_list()]
+    needless = recipe.needless_stages()
+    stages = [
+        _stage(recipe, name, work, Run(folder)) for name, work in recipe.stage_list() if name not in needless
+    ]
+    if not stages:
+        return [last]
     _refuse_many(stages, world)
     if world.leads and resume:
         resume_run(folder, recipe.to_toml())

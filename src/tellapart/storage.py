@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import secrets
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from platformdirs import user_cache_path
+
+_LONGEST = 255  # bytes of a file's name, on all systems that people use
+_TEMPORARY = re.compile(r"\..*\.[0-9a-f]{16}\.part", re.DOTALL)
+_ABANDONED = 3600  # seconds after which nobody can still be writing a temporary file
 
 
 def cache_folder() -> Path:
@@ -20,14 +26,19 @@ def cache_folder() -> Path:
 
 
 @contextmanager
-def new_file(path: Path) -> Iterator[Path]:
-    """A temporary path beside `path` that takes its place when the block ends without an error."""
+def new_file(path: Path, *, lasting: bool = True) -> Iterator[Path]:
+    """A temporary path beside `path` that takes its place when the block ends without an error.
+
+    It is whole after a kill at any moment; if lasting, after a loss of power too, for which the disk takes
+    some milliseconds.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = _beside(path, "part")
     temporary.touch(exist_ok=False)
     try:
         yield temporary
-        _flush(temporary)
+        if lasting:
+            _flush(temporary)
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
@@ -62,10 +73,37 @@ def write_text(path: Path, text: str) -> None:
         temporary.write_text(text, encoding="utf-8")
 
 
+def is_abandoned(entry: os.DirEntry[str]) -> bool:
+    """Whether a file is what a killed writer of `new_file` has left."""
+    if _TEMPORARY.fullmatch(entry.name) is None:
+        return False
+    try:
+        return time.time() - entry.stat(follow_symlinks=False).st_mtime > _ABANDONED
+    except OSError:  # its writer has just finished
+        return False
+
+
+def left_over(path: Path) -> list[Path]:
+    """What writers of this file have left who were killed; only its one writer may ask."""
+    start = _start(path)
+    return [
+        found
+        for found in path.parent.iterdir()
+        if found.name.startswith(start) and _TEMPORARY.fullmatch(found.name) is not None
+    ]
+
+
 def _beside(path: Path, ending: str) -> Path:
     # Not by `tempfile`, whose files only their owner may read: the umask that would tell what to change that
     # to can be asked for only by changing it, for all threads at once.
-    return path.parent / f".{path.name}.{secrets.token_hex(8)}.{ending}"
+    return path.parent / f"{_start(path)}{secrets.token_hex(8)}.{ending}"
+
+
+def _start(path: Path) -> str:
+    """How the names of temporary files begin: with the file's own, as far as there is room for it."""
+    room = _LONGEST - len("..") - 16 - len(".part")
+    name = os.fsencode(path.name)
+    return f".{path.name if len(name) <= room else name[:room].decode('utf-8', 'ignore')}."
 
 
 def _exchange(one: Path, other: Path) -> bool:

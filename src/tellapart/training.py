@@ -26,7 +26,7 @@ from tellapart.errors import TellapartError
 from tellapart.learner import Learner, Validation
 from tellapart.metrics.material import Watch as WatchWhat
 from tellapart.preparation import prepare
-from tellapart.recipe import RetrieverRecipe
+from tellapart.recipe import Recipe, RetrieverRecipe
 from tellapart.retriever_learner import prepare_retriever
 from tellapart.run import Run, refuse_full, resume_run, start_run
 from tellapart.stages import Division, divide, open_stages
@@ -81,6 +81,8 @@ def trainings(
     """
     with screen.looking() as watch:
         stages = open_stages(recipe, folder, resume=resume, watch=watch, world=world)
+    for name in recipe.needless_stages() if isinstance(recipe, Recipe) else ():
+        screen.say(f"the stage {name} is left out: nothing names what it makes")
     for number, stage in enumerate(stages, start=1):
         said = f"stage {number} of {len(stages)}: {stage.name or 'the recipe itself'}"
         if world.agree(stage.is_over):

@@ -120,6 +120,11 @@ class Context:
         (number,) = np.random.SeedSequence([self.seed, self.step, row]).generate_state(1, np.uint64)
         return torch.Generator().manual_seed(int(number >> np.uint64(1)))  # torch takes 63 bits
 
+    def apart(self, purpose: str) -> Context:
+        """The same step for those who draw for a second purpose: images then have other sources."""
+        (number,) = np.random.SeedSequence([self.seed, *purpose.encode()]).generate_state(1, np.uint64)
+        return replace(self, seed=int(number))
+
 
 @runtime_checkable
 class Text(Protocol):

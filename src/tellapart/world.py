@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from importlib import import_module
 from typing import TypeVar
 
 import torch
@@ -20,8 +21,20 @@ from tellapart.errors import TellapartError
 
 _LAUNCHERS = "start several processes with torchrun or accelerate launch, which set all that is needed"
 
+_LOST = "gloo/transport"  # in what gloo says when a process is gone; NCCL has errors of a kind of their own
+
 T = TypeVar("T")
 R = TypeVar("R")
+
+
+class LeftBehindError(TellapartError):
+    """Another of the processes has ended, and has said why: this one cannot go on without it."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__(
+            f"process {world.rank + 1} of {world.size} ends, for another one has ended",
+            hint="what that one has said tells why",
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +60,8 @@ class World:
         if self.size == 1 or not listed:
             return
         joined = torch.cat([tensor.reshape(-1) for tensor in listed])
-        distributed.all_reduce(joined)
+        with self._exchanging():
+            distributed.all_reduce(joined)
         sums = torch.split(joined, [tensor.numel() for tensor in listed])
         for tensor, summed in zip(listed, sums, strict=True):
             tensor.copy_(summed.view_as(tensor))
@@ -57,7 +71,8 @@ class World:
         if self.size == 1:
             return value
         box = [value]
-        distributed.broadcast_object_list(box, src=0, device=self.device)
+        with self._exchanging():
+            distributed.broadcast_object_list(box, src=0, device=self.device)
         return box[0]
 
     def total(self, value: float) -> float:
@@ -69,6 +84,16 @@ class World:
     def any(self, flag: bool) -> bool:
         """Whether it is true of any process."""
         return self.total(float(flag)) > 0
+
+    @contextmanager
+    def _exchanging(self) -> Iterator[None]:
+        """Within the block, a process that is gone is no riddle."""
+        try:
+            yield
+        except RuntimeError as error:
+            if isinstance(error, distributed.DistError) or _LOST in str(error):
+                raise LeftBehindError(self) from error
+            raise
 
 
 ALONE = World()
@@ -86,6 +111,10 @@ def join_world() -> Iterator[World]:
     if has_gpu:
         torch.cuda.set_device(device)
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # the same bits each time
+    # Its functions have the group that is there when it is imported as a default: imported later, by torch
+    # itself, it would keep the group and gloo's threads beyond their end, and such a thread that lets go of a
+    # tensor while Python ends aborts the process (pytorch/pytorch#190489).
+    import_module("torch.distributed.nn.functional")
     try:
         # The others wait while the first looks at all pictures, or validates: hours, if it must be.
         distributed.init_process_group("nccl" if has_gpu else "gloo", timeout=timedelta(days=7))

@@ -51,7 +51,7 @@ def read_written(
     material, _ = read_material(path, images=images)
     pictures = material.pictures or _named(read_candidates(path).entries, path)
     _expect_there(pictures, material.ids)
-    captioner = str(source) if path is not source else _captioner(path)
+    captioner = str(source) if path is not source else captioner_of(path)
     return WrittenCaptions(material.ids, material.captions, tuple(pictures), captioner)
 
 
@@ -79,7 +79,7 @@ def _expect_there(pictures: Sequence[Path], ids: Sequence[str]) -> None:
         )
 
 
-def _captioner(path: Path) -> str:
+def captioner_of(path: Path) -> str:
     """Who wrote a JSONL of predictions, where every line of it says the same."""
     if path.is_dir() or path.suffix.lower() not in (".jsonl", ".ndjson"):
         return ""

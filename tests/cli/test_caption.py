@@ -28,7 +28,7 @@ def caption(tellapart: Caption, tiny_captioner: Path) -> Caption:
     """Run the verb with the tiny captioner."""
 
     def run(*arguments: str | Path) -> Outcome:
-        return tellapart("caption", "--captioner", tiny_captioner, *arguments)
+        return tellapart("caption", "--apart", "off", "--captioner", tiny_captioner, *arguments)
 
     return run
 
@@ -183,11 +183,13 @@ def test_a_captioner_may_be_named_by_its_run_or_by_a_dot(
     tellapart: Caption, tiny_captioner: Path, scenes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     picture = some(scenes)[0]
-    plain = tellapart("caption", picture, "--captioner", tiny_captioner).out
+    plain = tellapart("caption", "--apart", "off", picture, "--captioner", tiny_captioner).out
     shutil.copytree(tiny_captioner, tmp_path / "run" / "captioner")
-    assert lines(tellapart("caption", picture, "--captioner", tmp_path / "run")) == [plain.rstrip()]
+    assert lines(tellapart("caption", "--apart", "off", picture, "--captioner", tmp_path / "run")) == [
+        plain.rstrip()
+    ]
     monkeypatch.chdir(tiny_captioner)
-    assert lines(tellapart("caption", picture, "--captioner", ".")) == [plain.rstrip()]
+    assert lines(tellapart("caption", "--apart", "off", picture, "--captioner", ".")) == [plain.rstrip()]
 
 
 def test_what_was_seen_is_remembered_unless_told_not_to(

@@ -105,7 +105,7 @@ def test_a_damaged_captioner_is_refused_by_name(
     DAMAGED[damage][0](copy)
     page = tmp_path / "page.html"
     page.write_text("what was there")
-    problem = refused(tellapart("caption", scenes, "--captioner", copy, "--page", page))
+    problem = refused(tellapart("caption", "--apart", "off", scenes, "--captioner", copy, "--page", page))
     assert problem.startswith(str(copy))
     assert DAMAGED[damage][1] in problem
     assert page.read_text() == "what was there"
@@ -113,7 +113,7 @@ def test_a_damaged_captioner_is_refused_by_name(
 
 def test_an_encoder_with_other_weights_is_refused(tellapart: Tellapart, copy: Path, scenes: Path) -> None:
     encoder(identity="patches-of-old")(copy)
-    problem = refused(tellapart("caption", scenes, "--captioner", copy))
+    problem = refused(tellapart("caption", "--apart", "off", scenes, "--captioner", copy))
     assert (
         problem == f"{copy}: trained on features of patches-of-old, but the installed encoder is patches-9x6"
     )
@@ -130,14 +130,15 @@ def test_an_unknown_part_is_named_with_the_nearest_spelling(
     change: Damage, said: str, tellapart: Tellapart, copy: Path, scenes: Path
 ) -> None:
     change(copy)
-    outcome = tellapart("caption", scenes, "--captioner", copy)
+    outcome = tellapart("caption", "--apart", "off", scenes, "--captioner", copy)
     assert said in refused(outcome)
     assert "did you mean '" in outcome.err
 
 
 def test_a_name_that_is_neither_shipped_nor_a_folder(tellapart: Tellapart, scenes: Path) -> None:
     assert (
-        refused(tellapart("caption", scenes, "--captioner", "defualt")) == "defualt: no captioner folder here"
+        refused(tellapart("caption", "--apart", "off", scenes, "--captioner", "defualt"))
+        == "defualt: no captioner folder here"
     )
 
 
@@ -146,5 +147,9 @@ def test_a_cache_that_cannot_be_made_is_said_in_a_line(
 ) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv("TELLAPART_CACHE", str(tmp_path / "file"))
-    assert str(tmp_path / "file") in refused(tellapart("caption", scenes, "--captioner", tiny_captioner))
-    assert tellapart("caption", scenes, "--captioner", tiny_captioner, "--no-cache").code == 0
+    assert str(tmp_path / "file") in refused(
+        tellapart("caption", "--apart", "off", scenes, "--captioner", tiny_captioner)
+    )
+    assert (
+        tellapart("caption", "--apart", "off", scenes, "--captioner", tiny_captioner, "--no-cache").code == 0
+    )

@@ -110,7 +110,9 @@ def test_pictures_of_every_kind_are_captioned_as_a_person_sees_them(
         other
     )
 
-    outcome = tellapart("caption", picture, plain, other, "--json", "--captioner", tiny_captioner)
+    outcome = tellapart(
+        "caption", "--apart", "off", picture, plain, other, "--json", "--captioner", tiny_captioner
+    )
 
     assert (outcome.code, outcome.err) == (0, "")
     first, second, third = (json.loads(line)["candidates"] for line in outcome.out.splitlines())
@@ -166,7 +168,7 @@ def test_a_bad_file_costs_one_line_and_the_others_are_captioned(
     before = content(tmp_path)
 
     bad = [tmp_path / name for name in names]
-    outcome = tellapart("caption", first, *bad, last, "--captioner", tiny_captioner)
+    outcome = tellapart("caption", "--apart", "off", first, *bad, last, "--captioner", tiny_captioner)
 
     assert outcome.code == 1
     assert [line.partition(": ")[0] for line in outcome.out.splitlines()] == [str(first), str(last)]
@@ -186,12 +188,14 @@ def test_bad_files_do_not_get_on_the_page_and_no_caption_leaves_the_old_page(
     drawn().save(good)
     bad.write_bytes(as_file(drawn())[:-40])
 
-    some = tellapart("caption", bad, good, "--page", page, "--captioner", tiny_captioner)
+    some = tellapart("caption", "--apart", "off", bad, good, "--page", page, "--captioner", tiny_captioner)
     assert some.code == 1
     written = page.read_text(encoding="utf-8")
     assert (written.count("<img"), "bad.png" in written) == (1, False)
 
-    none = tellapart("caption", bad, tmp_path / "mising", "--page", page, "--captioner", tiny_captioner)
+    none = tellapart(
+        "caption", "--apart", "off", bad, tmp_path / "mising", "--page", page, "--captioner", tiny_captioner
+    )
     assert (none.code, none.out) == (1, "")
     assert page.read_text(encoding="utf-8") == written
 
@@ -224,7 +228,18 @@ def test_what_may_not_be_read_is_said_and_the_others_are_captioned(
     (folder / "closed").chmod(0)
     (folder / "secret.png").chmod(0)
 
-    command = [sys.executable, "-c", NOBODY, "caption", "photos", "--captioner", "tiny", "--no-cache"]
+    command = [
+        sys.executable,
+        "-c",
+        NOBODY,
+        "caption",
+        "--apart",
+        "off",
+        "photos",
+        "--captioner",
+        "tiny",
+        "--no-cache",
+    ]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     (folder / "closed").chmod(0o755)
 
@@ -243,7 +258,7 @@ def test_a_telephones_heic_is_not_passed_over_in_silence(
 ) -> None:
     shutil.copy(next((scenes / "images").iterdir()), tmp_path / "good.png")
     (tmp_path / "IMG_1.HEIC").write_bytes(b"\0\0\0\x18ftypheic\0\0\0\0mif1heic" + b"\0" * 100)
-    outcome = tellapart("caption", tmp_path, "--captioner", tiny_captioner)
+    outcome = tellapart("caption", "--apart", "off", tmp_path, "--captioner", tiny_captioner)
     assert outcome.code == 1
     assert len(outcome.out.splitlines()) == 1
     assert "IMG_1.HEIC" in outcome.err

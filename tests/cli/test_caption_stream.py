@@ -28,6 +28,8 @@ def start(tiny_captioner: Path, *paths: Path) -> tuple[Process, IO[bytes], bytes
         "-m",
         "tellapart",
         "caption",
+        "--apart",
+        "off",
         *map(str, paths),
         "--captioner",
         str(tiny_captioner),
@@ -85,7 +87,7 @@ def test_a_full_disk_under_the_cache_is_said_once_and_captions_go_on(
         "from tellapart.cli import main; main()"
     )
     ended = subprocess.run(
-        [sys.executable, "-c", limited, "caption", folder, "--captioner", tiny_captioner],
+        [sys.executable, "-c", limited, "caption", "--apart", "off", folder, "--captioner", tiny_captioner],
         env=os.environ | {"TELLAPART_CACHE": str(tmp_path / "cache")},
         capture_output=True,
         text=True,

@@ -4,13 +4,28 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import sys
+import time
 from collections.abc import Callable
 
 import pytest
+from rich.console import Console
+from rich.progress import Progress
 from rich.table import Table
 
-from tellapart.cli.console import complain, one_line, remark, say, tell, tell_table, watching
+from tellapart.cli import console
+from tellapart.cli.console import (
+    RateColumn,
+    complain,
+    counting,
+    one_line,
+    remark,
+    say,
+    tell,
+    tell_table,
+    watching,
+)
 from tellapart.errors import TellapartError
 
 SPELT_OUT = {
@@ -88,3 +103,45 @@ def test_without_a_screen_each_thing_is_said_once(capfd: pytest.CaptureFixture[s
         for what, done in (("METEOR", 0), ("METEOR", 5), ("two\nlines", 0), ("METEOR", 0), ("METEOR", 9)):
             watch(what, done, 10)
     assert capfd.readouterr().err == "METEOR …\ntwo\\nlines …\n"
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
+    """What a screen shows."""
+    shown = io.StringIO()
+    monkeypatch.setattr(
+        console, "stderr", Console(file=shown, force_terminal=True, width=120, color_system=None)
+    )
+    return shown
+
+
+FAR = re.compile(r"looking .* 60/90 \d+/s 0:00:0\d")
+
+
+def test_on_a_screen_a_bar_shows_count_speed_and_time_left(terminal: io.StringIO) -> None:
+    with counting("looking") as watch:
+        for done in (0, 30, 60):
+            watch(done, 90)
+            time.sleep(0.05)
+    assert FAR.search(terminal.getvalue())
+
+
+def test_so_does_a_bar_of_work_that_says_what_it_does(terminal: io.StringIO) -> None:
+    with watching() as watch:
+        for done in (0, 30, 60):
+            watch("looking", done, 90)
+            time.sleep(0.05)
+    assert FAR.search(terminal.getvalue())
+
+
+def test_how_fast_is_told_to_a_digit_where_it_is_slow() -> None:
+    column, clock = RateColumn(), iter(range(100))
+    with Progress(
+        column, get_time=lambda: float(next(clock)), console=Console(file=io.StringIO())
+    ) as progress:
+        task = progress.add_task("looking", total=9)
+        assert column.render(progress.tasks[0]).plain == ""
+        progress.update(task, completed=1)
+        progress.update(task, completed=2)
+        slow = column.render(progress.tasks[0]).plain
+    assert re.fullmatch(r"\d\.\d/s", slow)

@@ -32,7 +32,9 @@ def other_captioner(tiny_captioner: Path, tmp_path: Path) -> Path:
 
 
 def caption(tellapart: Tellapart, scenes: Path, captioner: Path) -> dict[str, object]:
-    outcome = tellapart("caption", scenes / "images" / "000007.png", "--captioner", captioner, "--json")
+    outcome = tellapart(
+        "caption", "--apart", "off", scenes / "images" / "000007.png", "--captioner", captioner, "--json"
+    )
     assert outcome.code == 0, outcome.err
     result: dict[str, object] = json.loads(outcome.out)
     return result

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import os
 import pty
+import re
 import subprocess
 import sys
 from pathlib import Path
+
+from tests.collection.gallery import draw_many
+from tests.retrievers.tiny_dual import write_tiny_dual
+
+CONTROL = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
 
 
 def run_on_screen(command: list[str | Path], *, stdout: int | None) -> tuple[int, str]:
@@ -50,6 +56,30 @@ def test_captions_go_to_the_file_while_the_bar_is_on_the_screen(
     assert all(line.startswith(str(scenes)) for line in lines)
     assert "captioning" in screen
     assert lines[0] not in screen
+
+
+def test_a_collection_shows_what_is_done_how_fast_and_how_long_still(
+    tiny_captioner: Path, tmp_path: Path
+) -> None:
+    photos = draw_many(tmp_path / "photos", 150)
+    retriever = write_tiny_dual(tmp_path / "retriever", ["a red circle on the left"])
+    command: list[str | Path] = ["caption", photos, "--captioner", tiny_captioner, "--retriever", retriever]
+    with (tmp_path / "out.txt").open("wb") as out:
+        code, screen = run_on_screen([*command, "--effort", "0"], stdout=out.fileno())
+    assert code == 0, screen
+    for what in ("looking", "comparing", "captioning"):
+        assert re.search(rf"{what}\S* .*150/150", CONTROL.sub("", screen)), what
+    assert re.search(r"150/150 \d+(\.\d)?/s \d+:\d\d:\d\d", CONTROL.sub("", screen))
+
+    code, screen = run_on_screen([*command, "--effort", "0"], stdout=None)
+
+    assert code == 0, screen
+    shown = (tmp_path / "out.txt").read_text().splitlines()
+    before, _, after = screen.partition(shown[0])
+    assert "looking" in before
+    lines = CONTROL.sub("", shown[0] + after).replace("\r", "").splitlines()
+    assert [line.strip() for line in lines][:150] == shown, "the bar stands among the captions"
+    assert "captioning" not in after
 
 
 def test_training_shows_loss_speed_and_time_left(tmp_path: Path) -> None:

@@ -42,3 +42,12 @@ def test_the_command_line_alone_brings_no_verb_along() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "['tellapart.cli.console', 'tellapart.cli.verbs']\n"
+
+
+def test_the_flags_of_caption_wait_for_neither_arrays_nor_torch() -> None:
+    code = (
+        "import sys, tellapart.cli.caption;"
+        "print([name for name in ('numpy', 'torch', 'pydantic', 'PIL') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

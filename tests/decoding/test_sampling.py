@@ -17,6 +17,7 @@ from tellapart.captioners.settings.mrnn import MRNNConfig
 from tellapart.data.text import PRESETS
 from tellapart.data.vocabulary import Vocabulary
 from tellapart.data.word_text import WordText
+from tellapart.decoding.rules import begin_with
 from tellapart.decoding.sampling import Sampling, _weights, _word, image_generators, sample
 from tellapart.decoding.search import greedy
 from tellapart.errors import TellapartError
@@ -32,6 +33,7 @@ samplings = st.builds(
     temperature=st.floats(0.1, 10),
     top_k=st.integers(0, 9),
     nucleus=st.floats(0.01, 1),
+    typical=st.one_of(st.just(1.0), st.floats(0.01, 1)),
 )
 
 
@@ -62,11 +64,22 @@ def next_words(logits: Sequence[float], allowed: Sequence[int], sampling: Sampli
     """Tokens and their chances at one place, as `Sampling` describes it."""
     weights = {token: math.exp(logits[token] / sampling.temperature) for token in allowed}
     ranked = sorted(weights, key=lambda token: -weights[token])[: sampling.top_k or None]
-    whole = sum(weights[token] for token in ranked)
-    kept: list[int] = []
-    while sum(weights[token] for token in kept) < sampling.nucleus * whole and len(kept) < len(ranked):
-        kept.append(ranked[len(kept)])
+    kept = fewest(ranked, weights, sampling.nucleus)
+    whole = sum(weights[token] for token in kept)
+    surprise = {token: -math.log(weights[token] / whole) for token in kept}
+    entropy = sum(weights[token] / whole * surprise[token] for token in kept)
+    if sampling.typical < 1:
+        usual = sorted(kept, key=lambda token: abs(surprise[token] - entropy))
+        kept = fewest(usual, weights, sampling.typical)
     return {token: weights[token] / sum(weights[other] for other in kept) for token in kept}
+
+
+def fewest(ranked: Sequence[int], weights: dict[int, float], share: float) -> list[int]:
+    """The first of these that together have this share of all their weight."""
+    whole, kept = sum(weights[token] for token in ranked), list[int]()
+    while sum(weights[token] for token in kept) < share * whole and len(kept) < len(ranked):
+        kept.append(ranked[len(kept)])
+    return kept
 
 
 def all_chances(
@@ -85,24 +98,28 @@ def all_chances(
 
 
 @pytest.mark.parametrize(
-    ("temperature", "top_k", "nucleus"),
+    ("temperature", "top_k", "nucleus", "typical"),
     [
-        (1.0, 0, 1.0),
-        (0.5, 0, 1.0),
-        (3.0, 0, 1.0),
-        (1.0, 2, 1.0),
-        (1.0, 0, 0.8),
-        (2.0, 3, 0.8),
-        (1.0, 99, 1.0),
+        (1.0, 0, 1.0, 1.0),
+        (0.5, 0, 1.0, 1.0),
+        (3.0, 0, 1.0, 1.0),
+        (1.0, 2, 1.0, 1.0),
+        (1.0, 0, 0.8, 1.0),
+        (2.0, 3, 0.8, 1.0),
+        (1.0, 99, 1.0, 1.0),
+        (2.0, 0, 1.0, 0.9),
+        (2.0, 3, 0.9, 0.8),
     ],
 )
 @pytest.mark.parametrize("begun", [(), (WORDS[2],)])
 def test_captions_come_as_often_as_they_should(
-    temperature: float, top_k: int, nucleus: float, begun: tuple[int, ...]
+    temperature: float, top_k: int, nucleus: float, typical: float, begun: tuple[int, ...]
 ) -> None:
     model, vision = captioner(8), see(1)
-    sampling = Sampling(8_000, temperature, top_k, nucleus)
-    decoded = sample(model, vision, sampling, generators=generators(1), max_words=3, prefix=begun)
+    sampling = Sampling(8_000, temperature, top_k, nucleus, typical)
+    decoded = sample(
+        model, vision, sampling, generators=generators(1), max_words=3, rules=[begin_with(model.text, begun)]
+    )
     found = Counter(captions_of(decoded))
     chances = dict(all_chances(model, vision, sampling, longest=3, begun=begun))
     assert sum(chances.values()) == pytest.approx(1)
@@ -134,7 +151,14 @@ def test_log_probabilities_are_the_captioners_own(
     seed: int, sampling: Sampling, prefix: tuple[int, ...]
 ) -> None:
     model, vision = captioner(seed), see(3, seed)
-    drawn = sample(model, vision, sampling, generators=generators(3, seed), max_words=4, prefix=prefix)
+    drawn = sample(
+        model,
+        vision,
+        sampling,
+        generators=generators(3, seed),
+        max_words=4,
+        rules=[begin_with(model.text, prefix)],
+    )
     start = torch.full_like(drawn.tokens[:, :, :1], VOCABULARY.start)
     logits = model.predict(vision, torch.cat([start, drawn.tokens[:, :, :-1]], 2)).logits
     steps = logits.log_softmax(-1).gather(3, drawn.tokens.unsqueeze(3)).squeeze(3)
@@ -212,6 +236,8 @@ def test_samples_serve_an_objective_that_learns_from_them() -> None:
         ({"nucleus": 0.0}, "nucleus is 0.0"),
         ({"nucleus": 1.1}, "nucleus is 1.1"),
         ({"nucleus": math.nan}, "nucleus is nan"),
+        ({"typical": 0.0}, "typical is 0.0"),
+        ({"typical": 1.1}, "typical is 1.1"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(wrong: dict[str, float], said: str) -> None:
@@ -224,6 +250,16 @@ def test_settings_that_make_no_sense_are_refused(wrong: dict[str, float], said: 
 def test_each_image_needs_a_generator() -> None:
     with pytest.raises(TellapartError, match="2 images, but 1 generators"):
         sample(captioner(1), see(2), Sampling(1), generators=generators(1), max_words=3)
+
+
+def test_typical_words_need_not_be_the_likeliest() -> None:
+    """Half of the weight on one word, which is less surprising than words are here on the average."""
+    chances = torch.tensor([[0.5, 0.2, 0.12, 0.1, 0.08]], dtype=torch.float64)
+    kept = _weights(chances.log(), Sampling(1, typical=0.3))
+    # The entropy is 1.36; the surprises are 0.69, 1.61, 2.12, 2.30 and 2.53.
+    assert kept[0].nonzero().flatten().tolist() == [0, 1]
+    kept = _weights(chances.log(), Sampling(1, typical=0.15))
+    assert kept[0].nonzero().flatten().tolist() == [1]
 
 
 def test_a_word_without_weight_is_never_drawn() -> None:

@@ -14,6 +14,7 @@ from tellapart.captioners.settings.mrnn import MRNNConfig
 from tellapart.data.text import PRESETS
 from tellapart.data.vocabulary import Vocabulary
 from tellapart.data.word_text import WordText
+from tellapart.decoding.rules import begin_with
 from tellapart.decoding.search import beam, greedy
 from tellapart.types import Vision
 
@@ -107,7 +108,7 @@ def test_greedy_takes_the_likeliest_word_at_each_step(seed: int) -> None:
 @pytest.mark.parametrize("width", [1, 3])
 def test_captions_begin_with_the_given_words(width: int) -> None:
     model, vision, prefix = captioner(4), see(2), [WORDS[2], WORDS[0]]
-    decoded = beam(model, vision, width=width, max_words=4, prefix=prefix)
+    decoded = beam(model, vision, width=width, max_words=4, rules=[begin_with(model.text, prefix)])
     assert (decoded.tokens[:, :, :2] == torch.tensor(prefix)).all()
     for image in range(2):
         one = vision.select(torch.tensor([image]))
@@ -116,11 +117,14 @@ def test_captions_begin_with_the_given_words(width: int) -> None:
         ):
             assert score.item() == pytest.approx(log_probability(model, one, words), abs=1e-9)
     if width == 1:
-        assert torch.equal(greedy(model, vision, max_words=4, prefix=prefix).tokens, decoded.tokens)
+        assert torch.equal(
+            greedy(model, vision, max_words=4, rules=[begin_with(model.text, prefix)]).tokens, decoded.tokens
+        )
 
 
 def test_a_prefix_may_fill_the_caption() -> None:
-    decoded = beam(captioner(0), see(1), width=2, max_words=2, prefix=[WORDS[0], WORDS[1]])
+    model, prefix = captioner(0), [WORDS[0], WORDS[1]]
+    decoded = beam(model, see(1), width=2, max_words=2, rules=[begin_with(model.text, prefix)])
     assert captions_of(decoded.tokens[0])[0] == (WORDS[0], WORDS[1])
 
 

@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tellapart.metrics.form import ECHO, EMPHATIC, UNFINISHED, ends_badly, form, repeats
+from tellapart.data.small_words import UNFINISHED
+from tellapart.metrics.form import ECHO, EMPHATIC, ends_badly, form, repeats
 from tellapart.metrics.material import Material
 from tellapart.metrics.ptb.tokenizer import tokenize_all
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from itertools import product
 
 import pytest
 import torch
@@ -10,13 +12,28 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.objectives.material import context, doubled, learner
 from tests.objectives.precise import Precise
+from tests.objectives.three_words import (
+    EVERY,
+    MAX_WORDS,
+    VOCABULARY,
+    Fixed,
+    assert_gradient_of_expected_reward,
+    captioner,
+    gradients,
+    one_image,
+    probability,
+)
+from torch import Tensor
 from torch.nn.functional import pad as padded
 
 from tellapart.captioner_learner import CaptionerLearner
 from tellapart.errors import TellapartError
 from tellapart.objectives.adversarial import ConditionalGAN, advantages, build_gan
-from tellapart.objectives.compose import log_probabilities
+from tellapart.objectives.drawn import Drawing
+from tellapart.objectives.evaluator import Evaluator
+from tellapart.objectives.negatives import Negatives
 from tellapart.objectives.settings.contrastive import GANConfig
+from tellapart.types import Batch, Context
 from tellapart.world import ALONE
 
 
@@ -88,7 +105,7 @@ def test_the_policy_term_is_reinforce() -> None:
     batch = made.batch(0)
     loss = made.step(batch, context())
     drawn = objective._drawing(made.network, batch.vision, [context().of_image(row) for row in batch.rows])
-    likely = log_probabilities(made.network, batch.vision, drawn.tokens, drawn.mask)
+    likely = objective._drawing.log_probabilities(made.network, batch.vision, drawn)
     rewards = objective.evaluator(batch.vision, drawn.tokens, drawn.mask).sigmoid().detach()
     assert loss.parts["policy"] == pytest.approx(-(advantages(rewards) * likely).mean().item(), abs=1e-5)
     assert loss.parts["taken_for_real/drawn"] == pytest.approx(rewards.mean().item(), abs=1e-5)
@@ -97,6 +114,53 @@ def test_the_policy_term_is_reinforce() -> None:
     ends = (drawn.tokens == text.end) & drawn.mask
     assert (ends.sum(-1) == 1).all()
     assert (drawn.mask.sum(-1) - 1 == ends.long().argmax(-1)).all()
+
+
+def test_the_expected_policy_gradient_is_that_of_the_expected_reward() -> None:
+    """Every pair of captions weighed by its probability: also where some words may not be written."""
+    model, batch = captioner(2), one_image()
+    torch.manual_seed(0)
+    evaluator = Evaluator(words=len(model.text), picture=2, width=4).double()
+    _, other = gan()
+    chances = {caption: probability(model, caption, 1.0) for caption in EVERY}
+    value = torch.zeros((), dtype=torch.float64)
+    for pair in product(EVERY, repeat=2):
+        drawing = Drawing(Fixed(pair).sample, 2, MAX_WORDS)
+        objective = ConditionalGAN(GANConfig(), evaluator, drawing, other._negatives, other._weights)
+        drawn = drawing(model, batch.vision, [torch.Generator()])
+        rewards = evaluator(batch.vision, drawn.tokens, drawn.mask).detach().sigmoid()
+        loss = objective._policy(model, batch, drawn, rewards)
+        value = value - chances[pair[0]] * chances[pair[1]] * loss
+
+    def worth(caption: Sequence[int]) -> float:
+        tokens = torch.tensor([[[VOCABULARY.start, *caption]]])
+        whole = torch.ones_like(tokens, dtype=torch.bool)
+        return float(evaluator(batch.vision, tokens, whole).sigmoid())
+
+    assert_gradient_of_expected_reward(model, gradients(model, value), worth)
+
+
+def test_words_and_negatives_are_drawn_from_sources_of_their_own() -> None:
+    made, objective = gan()
+    batch, asked = made.batch(0), list[Context]()
+
+    @dataclass(frozen=True)
+    class Watched(Negatives):
+        def draw(self, batch: Batch, context: Context) -> tuple[Tensor, Tensor]:
+            asked.append(context)
+            return super().draw(batch, context)
+
+    inner = objective._negatives
+    objective._negatives = Watched(*(getattr(inner, one.name) for one in fields(inner)))
+    made.step(batch, context())
+    (of_negatives,) = asked
+    for row in batch.rows:
+        words = torch.rand(100, generator=context().of_image(row))
+        others = torch.rand(100, generator=of_negatives.of_image(row))
+        assert not torch.isin(words, others).any()
+    assert of_negatives.step == context().step
+    again = torch.rand(9, generator=context().apart("negatives").of_image(3))
+    assert torch.equal(again, torch.rand(9, generator=of_negatives.of_image(3))), "the same when resumed"
 
 
 def test_drawing_leaves_the_mode_and_ignores_dropout_and_batch() -> None:

@@ -61,7 +61,7 @@ def test_the_objective_is_equation_7_on_the_pairs_it_chose(needed: Path) -> None
     batch, sign = some.batch(), some.network.text.pad
     generators = [context().of_image(row) for row in batch.rows]
     drawn = objective.drawing(some.network, batch.vision, generators)
-    ranks, margins = objective.matcher(batch.rows, drawn)
+    ranks, margins = map(torch.from_numpy, objective.finder(batch.rows, drawn.written()))
     pairs, paired = choose_pairs(drawn, ranks, margins, prefer="rank")
     tokens = pairs.tokens.masked_fill(~pairs.mask, sign)
     ratios = likelihoods(some.network, batch, tokens, sign) - likelihoods(
@@ -79,8 +79,8 @@ def test_ranks_and_margins_are_those_among_the_neighbours(needed: Path) -> None:
     some, objective = dpo(needed, "objective.neighbours=5")
     batch, text = some.batch(), some.network.text
     drawn = objective.drawing(some.network, batch.vision, [context().of_image(row) for row in batch.rows])
-    ranks, margins = objective.matcher(batch.rows, drawn)
-    retriever = objective.matcher.retriever
+    ranks, margins = objective.finder(batch.rows, drawn.written())
+    retriever = some.supplies.retriever(objective.config.retriever)
     nearest = some.supplies.training_set.nearest(5)
     for image, row in enumerate(batch.rows):
         pictures = normalize(retriever.picture_vectors([row, *nearest[row].tolist()]), dim=-1)
@@ -110,7 +110,7 @@ def test_the_best_wins_the_worst_loses_and_ties_make_no_pair(
     found: list[tuple[int, float]], by_rank: bool
 ) -> None:
     drawn = captions_of([[1, 3 + place, 2] for place in range(len(found))])
-    ranks = torch.tensor([[float(rank) for rank, _ in found]], dtype=torch.float64)
+    ranks = torch.tensor([[rank for rank, _ in found]])
     margins = torch.tensor([[margin for _, margin in found]], dtype=torch.float64)
     pairs, paired = choose_pairs(drawn, ranks, margins, prefer="rank" if by_rank else "margin")
     winner, loser = (found[int(pairs.tokens[0, end, 1]) - 3] for end in (0, 1))
@@ -123,7 +123,7 @@ def test_the_best_wins_the_worst_loses_and_ties_make_no_pair(
 def test_the_same_words_twice_make_no_pair() -> None:
     drawn = captions_of([[1, 5, 2], [1, 5, 2]])
     margins = torch.tensor([[0.1, 0.1 + 1e-7]])
-    _, paired = choose_pairs(drawn, torch.zeros(1, 2), margins, prefer="margin")
+    _, paired = choose_pairs(drawn, torch.zeros(1, 2, dtype=torch.long), margins, prefer="margin")
     assert not paired
 
 
@@ -131,8 +131,8 @@ def test_neither_reference_nor_retriever_moves(needed: Path) -> None:
     made = learner(*objective_changes("dpo", needed), "objective.samples=3")
     objective = made.step.objective
     assert isinstance(objective, Preference)
-    network = made.supplies.retriever(objective.config.retriever).network
-    frozen = [*objective.reference.captioner.parameters(), *network.parameters()]
+    frozen = list(objective.reference.captioner.parameters())
+    pictures = objective.finder.places.pictures.copy()
     before = [weight.clone() for weight in frozen]
     optimiser = torch.optim.SGD(made.step.parameters(), lr=1.0)
     for number in range(3):
@@ -142,6 +142,7 @@ def test_neither_reference_nor_retriever_moves(needed: Path) -> None:
     assert all(
         torch.equal(weight, old) and weight.grad is None for weight, old in zip(frozen, before, strict=True)
     )
+    assert np.array_equal(objective.finder.places.pictures, pictures)
     assert all(name.startswith("captioner.") for name in made.step.state_dict())
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -14,86 +14,34 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 from tests.objectives.material import context, doubled, learner
+from tests.objectives.three_words import (
+    EVERY,
+    MAX_WORDS,
+    Fixed,
+    assert_gradient_of_expected_reward,
+    captioner,
+    draw,
+    gradients,
+    one_image,
+    probability,
+)
 from tests.retrievers.tiny_dual import write_tiny_dual
 from torch import Tensor
 
 from tellapart.captioner_learner import CaptionerLearner
-from tellapart.captioners.mrnn import MRNN
-from tellapart.captioners.settings.mrnn import MRNNConfig
-from tellapart.data.text import PRESETS
-from tellapart.data.vocabulary import Vocabulary
-from tellapart.data.word_text import WordText
-from tellapart.decoding.sampling import Sampling, sample
 from tellapart.decoding.search import greedy
 from tellapart.errors import TellapartError
-from tellapart.objectives.rewarded import Drawing, Rewarded, build_rewarded
+from tellapart.objectives.drawn import Drawing
+from tellapart.objectives.rewarded import Rewarded, build_rewarded
 from tellapart.objectives.settings.rewarded import RewardedConfig
 from tellapart.objectives.settings.rewards import CiderReward, RetrievalReward
-from tellapart.objectives.writing import drawn_log_probabilities
 from tellapart.recipe import load_recipe
 from tellapart.training import train
-from tellapart.types import AnyCaptioner, Batch, Decoded, Vision
-
-VOCABULARY = Vocabulary(("a", "b", "c"))
-WORDS = [VOCABULARY.id(word) for word in "abc"]
-MAX_WORDS = 2
-EVERY = [  # all captions that can be written
-    *((word, VOCABULARY.end) for word in WORDS),
-    *((*pair, VOCABULARY.end) for pair in product(WORDS, WORDS)),
-]
-
-
-def captioner(seed: int = 0) -> MRNN:
-    torch.manual_seed(seed)
-    config = MRNNConfig(embedding_one=2, embedding_two=3, multimodal=2)
-    model = MRNN(config, text=WordText(VOCABULARY, PRESETS["mrnn"]), image_width=2).double().eval()
-    for weight in model.parameters():
-        torch.nn.init.normal_(weight)
-    return model
-
-
-def one_image() -> Batch:
-    pooled = torch.tensor([[0.3, -0.8]], dtype=torch.float64)
-    tokens = torch.tensor([[[VOCABULARY.start, WORDS[0], VOCABULARY.end]]])
-    vision = Vision(pooled.new_zeros(1, 0, 1), pooled, pooled.new_zeros(1, 0))
-    return Batch(("x",), vision, tokens, torch.ones_like(tokens, dtype=torch.bool), (0,), ((0,),))
 
 
 def worth(caption: Sequence[int]) -> float:
     """Some reward: unlike for all captions."""
-    return float(sum((place + 2) * (token % 7) for place, token in enumerate(caption))) / 5 - 1
-
-
-def decoded(captions: Sequence[Sequence[int]]) -> Decoded:
-    """Captions of one image, as a decoder gives them."""
-    longest = max(map(len, captions))
-    tokens = torch.full((1, len(captions), longest), VOCABULARY.pad)
-    for place, caption in enumerate(captions):
-        tokens[0, place, : len(caption)] = torch.tensor(caption)
-    mask = torch.tensor([[[place < len(caption) for place in range(longest)] for caption in captions]])
-    return Decoded(tokens, mask, torch.zeros(1, len(captions)))
-
-
-@dataclass
-class Fixed:
-    """Draws what it is told to."""
-
-    drawn: Sequence[Sequence[int]]
-
-    def sample(
-        self,
-        captioner: AnyCaptioner,
-        vision: Vision,
-        *,
-        count: int,
-        temperature: float,
-        generators: Sequence[torch.Generator],
-    ) -> Decoded:
-        assert (count, len(generators)) == (len(self.drawn), 1)
-        return decoded(self.drawn)
-
-    def greedy(self, captioner: AnyCaptioner, vision: Vision) -> Decoded:
-        return greedy(captioner, vision, max_words=MAX_WORDS)
+    return float(np.float32(sum((place + 2) * (token % 7) for place, token in enumerate(caption)) / 5 - 1))
 
 
 def judge(rows: Sequence[int], captions: Sequence[Sequence[Sequence[int]]]) -> np.ndarray:
@@ -101,33 +49,12 @@ def judge(rows: Sequence[int], captions: Sequence[Sequence[Sequence[int]]]) -> n
 
 
 def objective(config: RewardedConfig, drawn: Sequence[Sequence[int]]) -> Rewarded:
-    return Rewarded(config, [("worth", 1.0, judge)], drawing(drawn), lambda step: 0.0)
+    drawing = drawing_of(drawn, config.temperature)
+    return Rewarded(config, [("worth", 1.0, judge)], drawing, Fixed(drawn).greedy, lambda step: 0.0)
 
 
-def drawing(drawn: Sequence[Sequence[int]]) -> Drawing:
-    fixed = Fixed(drawn)
-    return Drawing(fixed.sample, fixed.greedy, MAX_WORDS)
-
-
-def gradients(model: torch.nn.Module, value: Tensor) -> list[Tensor]:
-    return list(torch.autograd.grad(value, list(model.parameters()), materialize_grads=True))
-
-
-def probability(model: MRNN, caption: Sequence[int], temperature: float) -> float:
-    """Of a caption, one step at a time: words that may not stand there have none, and the last is sure."""
-    state, token, found = model.begin(one_image().vision), VOCABULARY.start, 1.0
-    for place, chosen in enumerate(caption):
-        logits, state = model.step(torch.tensor([token]), state)
-        may = [*WORDS, *([VOCABULARY.end] if place else [])] if place < MAX_WORDS else [VOCABULARY.end]
-        weights = {word: float(np.exp(logits[0, word].item() / temperature)) for word in may}
-        found *= weights[chosen] / sum(weights.values())
-        token = chosen
-    return found
-
-
-def expected_reward(model: MRNN, temperature: float) -> float:
-    with torch.no_grad():
-        return sum(probability(model, c, temperature) * float(np.float32(worth(c))) for c in EVERY)
+def drawing_of(drawn: Sequence[Sequence[int]], temperature: float = 1.0) -> Drawing:
+    return Drawing(Fixed(drawn).sample, len(drawn), MAX_WORDS, temperature)
 
 
 @settings(max_examples=4)
@@ -156,38 +83,17 @@ def assert_expected_gradient(baseline: str, temperature: float, seed: int) -> No
         chance = float(np.prod([chances[caption] for caption in drawn]))
         loss = rewarded(model, batch, context())
         value = value - chance * loss.total
-    total = gradients(model, value)
-    for direction_seed in range(3):
-        generator = torch.Generator().manual_seed(direction_seed)
-        direction = [
-            torch.randn(weight.shape, generator=generator, dtype=torch.float64)
-            for weight in model.parameters()
-        ]
-        slope = (
-            moved(model, direction, 1e-5, temperature) - moved(model, direction, -1e-5, temperature)
-        ) / 2e-5
-        ours = sum(float((one * other).sum()) for one, other in zip(total, direction, strict=True))
-        assert ours == pytest.approx(slope, rel=1e-6, abs=1e-7)
-
-
-def moved(model: MRNN, direction: Sequence[Tensor], by: float, temperature: float) -> float:
-    other = captioner()
-    other.load_state_dict(model.state_dict())
-    with torch.no_grad():
-        for weight, along in zip(other.parameters(), direction, strict=True):
-            weight.add_(along, alpha=by)
-    return expected_reward(other, temperature)
+    assert_gradient_of_expected_reward(model, gradients(model, value), worth, temperature)
 
 
 @pytest.mark.parametrize("temperature", [1.0, 0.6])
 def test_captions_are_drawn_as_often_as_their_log_probability_says(temperature: float) -> None:
     model, batch, count = captioner(3), one_image(), 6000
     generators = [torch.Generator().manual_seed(1)]
-    drawn = sample(
-        model, batch.vision, Sampling(count, temperature), generators=generators, max_words=MAX_WORDS
-    )
-    found = drawn_log_probabilities(model, batch.vision, drawn, temperature=temperature, max_words=MAX_WORDS)
-    tokens = [tuple(t for t in caption if t != VOCABULARY.pad) for caption in drawn.tokens[0].tolist()]
+    drawing = Drawing(draw, count, MAX_WORDS, temperature)
+    drawn = drawing(model, batch.vision, generators)
+    found = drawing.log_probabilities(model, batch.vision, drawn)
+    tokens = [tuple(caption) for caption in drawn.written()[0]]
     assert len(set(tokens)) > 5
     for caption in set(tokens):
         chance = probability(model, caption, temperature)
@@ -199,11 +105,11 @@ def test_captions_are_drawn_as_often_as_their_log_probability_says(temperature: 
 def test_baselines_by_hand() -> None:
     model, batch = captioner(1), one_image()
     drawn = [EVERY[0], EVERY[5], EVERY[9]]
-    rewards = [float(np.float32(worth(caption))) for caption in drawn]
+    rewards = [worth(caption) for caption in drawn]
     logs = [float(np.log(probability(model, caption, 1.0))) for caption in drawn]
     likeliest = tuple(greedy(model, batch.vision, max_words=MAX_WORDS).tokens[0, 0].tolist())
     usual = {
-        "greedy": [float(np.float32(worth(likeliest)))] * 3,
+        "greedy": [worth(likeliest)] * 3,
         "mean": [(sum(rewards) - own) / 2 for own in rewards],
         "running": [0.7] * 3,
     }
@@ -228,10 +134,10 @@ def test_the_running_mean_is_that_of_whole_batches_whoever_saw_their_shares() ->
     means = []
     for step in range(3):
         shares = [[EVERY[step]], [EVERY[step + 4]]]
-        means.append(np.mean([np.float32(worth(share[0])) for share in shares]))
+        means.append(np.mean([worth(share[0]) for share in shares]))
         for share, process in zip(shares, pair, strict=True):
             for each in (alone, process):
-                each._drawing = drawing(share)
+                each._drawing = drawing_of(share)
                 each(model, batch, context(step))
         alone.after_step(step, lambda tensors: None)
         together = sum(process.pending.clone() for process in pair)

@@ -1,113 +1,126 @@
-"""`tellapart caption`: captions of files and folders, as they come."""
+"""`tellapart caption`: captions of files and folders, each told from the pictures most like its own."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
-from itertools import chain
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
-from tellapart.cli.console import complain, counting, one_line, say, stderr, tell, waiting
+from tellapart.cli import caption_flags as flags
+from tellapart.cli.caption_flags import ApartMode, SidecarMode
+from tellapart.cli.caption_outputs import Outputs, Summary
+from tellapart.cli.console import counting, waiting, watching
 from tellapart.cli.options import LengthPenalty
 from tellapart.errors import TellapartError
+from tellapart.outputs.sidecars import Sidecars, has_sidecar
 
 if TYPE_CHECKING:
-    from tellapart.captioning import Captioned
-
-PAGE_SUFFIXES = (".html", ".htm")
+    from tellapart.captioning import Captioned, Describer, Wish
+    from tellapart.collection.plan import Plan
+    from tellapart.collection.session import Request
+    from tellapart.collection.speaker import Speaker
 
 
 def caption(
-    paths: Annotated[
-        list[Path], typer.Argument(help="Image files and folders (searched recursively).", show_default=False)
-    ],
-    captioner: Annotated[
-        str, typer.Option(help="'default', a captioner or run folder, or pretrained: blip[:FOLDER].")
-    ] = "default",
-    beam: Annotated[
-        int | None,
-        typer.Option(min=1, help="Width of the beam; 1 is greedy.", show_default="the captioner's own"),
-    ] = None,
-    candidates: Annotated[
-        int, typer.Option(min=1, help="How many captions an image to give, best first.")
-    ] = 1,
-    prefix: Annotated[str, typer.Option(help="Words every caption is to begin with.")] = "",
-    max_words: Annotated[
-        int | None, typer.Option(min=1, help="Longest caption.", show_default="the captioner's own")
-    ] = None,
+    paths: flags.Paths,
+    captioner: flags.CaptionerName = "default",
+    apart: flags.ApartFlag = ApartMode.margin,
+    neighbours: flags.NeighbourCount = 10,
+    effort: flags.Effort = 1,
+    retriever: flags.RetrieverName = "reranker",
+    seed: flags.Seed = 0,
+    beam: flags.Beam = None,
+    candidates: flags.CandidateCount = None,
+    prefix: flags.Prefix = "",
+    ban: flags.Ban = None,
+    require: flags.Require = None,
+    trigger: flags.Trigger = "",
+    max_words: flags.MaxWords = None,
     length_penalty: LengthPenalty = None,
-    page: Annotated[
-        Path | None,
-        typer.Option(help="Also write a web page (.html) with pictures and captions.", show_default=False),
-    ] = None,
-    cache: Annotated[bool, typer.Option(help="Remember what the encoder saw in each picture.")] = True,
-    json: Annotated[bool, typer.Option("--json", help="One JSON object a line (predictions JSONL).")] = False,
+    limit: flags.Limit = None,
+    out: flags.Out = None,
+    sidecar: flags.SidecarFlag = None,
+    coco: flags.Coco = None,
+    describe_pictures: flags.DescribePictures = False,
+    page: flags.Page = None,
+    cache: flags.Cache = True,
+    json: flags.Json = False,
 ) -> None:
-    """Caption images.
+    """Caption images, each so that its caption finds it among those most like it.
 
-    Example: tellapart caption photos/ --candidates 3
+    Example: tellapart caption photos/ --out captions.jsonl --sidecar overwrite
     """
+    flags.expect_names(page=page, coco=coco)
+    if len(paths) == 1 and not paths[0].is_dir():
+        apart = ApartMode.off  # there is nothing to tell it from
     with waiting("loading the captioner"):
-        from tellapart.captioning import load
+        from tellapart.captioning import Words, load
+        from tellapart.collection.session import Request
 
         describer = load(captioner, cached=cache)
+        words = Words(prefix, tuple(ban or ()), tuple(require or ()))
+        keep = max(candidates or 1, apart.candidates)
         wish = describer.wish(
-            width=beam, keep=candidates, prefix=prefix, max_words=max_words, length_penalty=length_penalty
+            width=beam, keep=keep, words=words, max_words=max_words, length_penalty=length_penalty
         )
-    root = paths[0] if len(paths) == 1 and paths[0].is_dir() else None
-    failed = False
-
-    def shown() -> Iterator[Captioned]:
-        nonlocal failed
-        for result in _with_bar(describer.caption_each(paths, wish, root=root)):
-            if isinstance(result, TellapartError):
-                failed = True
-                complain(result)
-                continue
-            if json:
-                say(result.to_json(model=describer.name))
-            else:
-                _print(result)
-            yield result
-
-    if page is None:
-        for _ in shown():
-            pass
+    sidecars = Sidecars(sidecar.value, trigger=trigger) if sidecar else None
+    outputs = Outputs(describer.name, json, candidates or 1, trigger, sidecars, describe_pictures, coco)
+    request = Request(paths, out, limit, has_sidecar if sidecar is SidecarMode.skip else lambda path: False)
+    plan = apart.plan(neighbours, effort, seed)
+    if plan is None:
+        results = one_by_one(request, describer, wish, outputs)
     else:
-        _write_page(page, shown(), model=describer.name)
-    if failed:
+        results = told_apart(request, find_speaker(describer, wish, retriever, plan), outputs)
+    outputs.finish(results, page)
+    if outputs.failed:
         raise typer.Exit(1)
 
 
-def _write_page(page: Path, results: Iterator[Captioned], *, model: str) -> None:
-    """Write the page; without a single caption there is none, and what stood there stays."""
-    from tellapart.report.gallery import write_gallery
+def find_speaker(describer: Describer, wish: Wish, retriever: str, plan: Plan) -> Speaker:
+    """The captioner with the retriever that chooses for it."""
+    from tellapart.collection.speaker import Speaker
+    from tellapart.retrievers.loading import load_retriever
 
-    if page.suffix.lower() not in PAGE_SUFFIXES:  # `--page *.jpg` would replace a photograph by a page
-        raise TellapartError(f"--page {page}: not the name of a page", hint="let it end in .html")
-    first = next(results, None)
-    if first is not None:
-        write_gallery(page, chain([first], results), title="Captions", model=model)
-        stderr.print(f"page: {page}")
+    with waiting("loading the retriever"):
+        return Speaker(describer, load_retriever(retriever), wish, plan)
 
 
-def _print(result: Captioned) -> None:
-    tell(f"{one_line(str(result.image))}: {result.caption}")
-    for candidate in result.candidates[1:]:
-        tell(f"    {candidate.caption}")
+def told_apart(request: Request, speaker: Speaker, outputs: Outputs) -> Iterator[Captioned]:
+    """Captions of a collection, put wherever they are wanted."""
+    from tellapart.collection.session import caption_collection
+    from tellapart.collection.telling import settings_of
+
+    outputs.settings = settings_of(speaker)
+    summary = Summary()
+    with ExitStack() as bar:
+        watch = bar.enter_context(watching())
+        for result in caption_collection(request, speaker, watch=watch):
+            if isinstance(result, TellapartError):
+                outputs.refuse(result)
+                continue
+            if sys.stdout.isatty():
+                bar.close()  # captions on the screen show the progress themselves
+            summary.note(result)
+            outputs.write(result.captioned, earlier=result.earlier)
+            yield result.captioned
+    summary.tell()
 
 
-def _with_bar(
-    results: Iterable[Captioned | TellapartError],
-) -> Iterator[Captioned | TellapartError]:
-    """Count on a bar, unless the captions themselves appear on the screen and show the progress."""
+def one_by_one(request: Request, describer: Describer, wish: Wish, outputs: Outputs) -> Iterator[Captioned]:
+    """Captions as they come, put wherever they are wanted."""
+    from tellapart.collection.session import caption_one_by_one
+
     with ExitStack() as stack:
+        # Captions on the screen show the progress themselves.
         watch = None if sys.stdout.isatty() else stack.enter_context(counting("captioning"))
-        for done, result in enumerate(results, start=1):
+        for done, result in enumerate(caption_one_by_one(request, describer, wish), start=1):
             if watch:
                 watch(done, 0)
-            yield result
+            if isinstance(result, TellapartError):
+                outputs.refuse(result)
+            else:
+                outputs.write(result.captioned, earlier=result.earlier)
+                yield result.captioned

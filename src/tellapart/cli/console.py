@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from rich.console import Console
@@ -15,6 +15,7 @@ from rich.progress import (
     Progress,
     ProgressColumn,
     SpinnerColumn,
+    Task,
     TaskID,
     TextColumn,
     TimeRemainingColumn,
@@ -38,6 +39,16 @@ def complain(error: TellapartError) -> None:
 def remark(text: str) -> None:
     """One line about the result that is no complaint."""
     stderr.print(Text.assemble(("note: ", "bold"), one_line(text)))
+
+
+def tell_left_out(problems: Sequence[TellapartError], notes: Iterable[str], *, most: int = 100) -> None:
+    """What could not be taken into account, and notes: a telephone's folder may be full of bad files."""
+    for error in problems[:most]:
+        remark(f"left out: {error.problem}")
+    if (more := len(problems) - most) > 0:
+        remark(f"left out: {more:,} more, which --json names")
+    for note in notes:
+        remark(note)
 
 
 def one_line(text: str) -> str:
@@ -88,6 +99,15 @@ def progress_bar(*columns: ProgressColumn) -> Progress:
     )
 
 
+class RateColumn(ProgressColumn):
+    """How many are done in a second, as soon as that can be told."""
+
+    def render(self, task: Task) -> Text:
+        """A digit behind the point where there would be but one before it."""
+        speed = task.finished_speed or task.speed
+        return Text(f"{speed:.{int(speed < 10)}f}/s" if speed else "", style="progress.data.speed")
+
+
 @contextmanager
 def counting(what: str) -> Iterator[Callable[[int, int], None]]:
     """A bar that counts what is done, with the time left."""
@@ -96,15 +116,14 @@ def counting(what: str) -> Iterator[Callable[[int, int], None]]:
         TextColumn(what),
         BarColumn(),
         MofNCompleteColumn(),
-        TextColumn("{task.fields[rate]}"),
+        RateColumn(),
         TimeRemainingColumn(),
     )
     with progress_bar(*columns) as bar:
-        task = bar.add_task(what, total=None, rate="")
+        task = bar.add_task(what, total=None)
 
         def watch(done: int, total: int) -> None:
-            speed = bar.tasks[0].finished_speed or bar.tasks[0].speed
-            bar.update(task, completed=done, total=total or None, rate=f"{speed:.0f}/s" if speed else "")
+            bar.update(task, completed=done, total=total or None)
 
         yield watch
 
@@ -113,7 +132,7 @@ def counting(what: str) -> Iterator[Callable[[int, int], None]]:
 def watching() -> Iterator[Callable[[str, int, int], None]]:
     """A bar for work that says itself what it is doing; without a screen, a line for each thing it does."""
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    with progress_bar(*columns, TimeRemainingColumn()) as bar:
+    with progress_bar(*columns, RateColumn(), TimeRemainingColumn()) as bar:
         tasks: dict[str, TaskID] = {}
         current = ""
 

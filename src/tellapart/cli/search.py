@@ -8,14 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tellapart.cli.console import complain, counting, one_line, remark, say, stderr, tell, waiting
-from tellapart.errors import TellapartError
+from tellapart.cli.console import complain, counting, one_line, say, stderr, tell, tell_left_out, waiting
+from tellapart.cli.options import expect_page
 
 if TYPE_CHECKING:
     from tellapart.searching import Found
-
-PAGE_SUFFIXES = (".html", ".htm")
-MOST_PROBLEMS = 100  # lines about files that cannot be searched: a telephone's folder may be full of them
 
 
 class IndexKind(StrEnum):
@@ -52,8 +49,7 @@ def search(
 
     Example: tellapart search "a dog in a red collar" photos/ --page found.html
     """
-    if page is not None and page.suffix.lower() not in PAGE_SUFFIXES:
-        raise TellapartError(f"--page {page}: not the name of a page", hint="let it end in .html")
+    expect_page(page)
     from tellapart.retrievers.store.look import looking_ahead
 
     with looking_ahead(folder) as look:
@@ -66,12 +62,7 @@ def search(
         wish = Wish(count, index.value, captions)
         with counting("looking at what is new") as watch:
             found = find(asked, folder, loaded, wish, look=lambda: listing_of(folder, look()), watch=watch)
-    for error in found.problems[:MOST_PROBLEMS]:
-        remark(f"left out: {error.problem}")
-    if (more := len(found.problems) - MOST_PROBLEMS) > 0:
-        remark(f"left out: {more:,} more, which --json names")
-    for note in found.notes:
-        remark(note)
+    tell_left_out(found.problems, found.notes)
     if not found.count:
         complain(nothing_to_search(found))
         raise typer.Exit(1)

@@ -13,6 +13,7 @@ import typer
 from rich.table import Table
 
 from tellapart.cli.console import counting, one_line, remark, say, stderr, tell, tell_table, waiting
+from tellapart.cli.options import expect_page
 from tellapart.errors import TellapartError
 from tellapart.storage import new_file
 
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from tellapart.retrievers.retriever import Watch
     from tellapart.self_retrieval import Verdict
     from tellapart.written_captions import WrittenCaptions
-
-PAGE_SUFFIXES = (".html", ".htm")
 
 
 class Choice(StrEnum):
@@ -122,9 +121,7 @@ def _expect_files(out: Path | None, page: Path | None) -> None:
     """What is to be written must be a file: before minutes of work."""
     if out is not None and out.is_dir():
         raise TellapartError(f"--out {out} is a folder", hint="name a file to write to")
-    if page is not None and page.suffix.lower() not in PAGE_SUFFIXES:
-        # `--page *.jpg` would replace a photograph by a page.
-        raise TellapartError(f"--page {page}: not the name of a page", hint="let it end in .html")
+    expect_page(page)
 
 
 def _numbers(text: str) -> tuple[int, ...] | None:

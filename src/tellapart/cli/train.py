@@ -48,10 +48,14 @@ def train(
     checked = load_experiment(str(source), changes=changes or ())  # before torch is imported
     folder = out or (given if given.is_dir() else Path("runs") / given.stem)
 
-    from tellapart.world import join_world
+    from tellapart.world import LeftBehindError, join_world
 
-    with join_world() as world:
-        _train(checked, folder, world, resume=resume, as_json=json)
+    try:
+        with join_world() as world:
+            _train(checked, folder, world, resume=resume, as_json=json)
+    except LeftBehindError as error:  # the one that ended has said all there is to say
+        stderr.print(error.problem)
+        raise typer.Exit(1) from error
 
 
 def _train(recipe: AnyRecipe, folder: Path, world: World, *, resume: bool, as_json: bool) -> None:

@@ -24,8 +24,7 @@ from tellapart.metrics.sentences import (
     Sentences,
     count_ngrams,
     pair_up,
-    sort_with_places,
-    spread,
+    shared_rows,
 )
 
 ORDERS = 4
@@ -92,7 +91,7 @@ def cider_pairs(
     for order, documents in zip(orders, frequencies.documents_with(orders), strict=True):
         ours, theirs = order.corpora[:2]
         rarity = np.log(frequencies.documents) - np.log(np.maximum(1.0, documents))
-        one, other = _shared(ours, candidates.groups, theirs, references.groups)
+        one, other = shared_rows(ours, candidates.groups, theirs, references.groups)
         our_weight = ours.count[one] * rarity[ours.gram[one]]
         their_weight = theirs.count[other] * rarity[theirs.gram[other]]
         sentence = ours.sentence[one]
@@ -107,16 +106,6 @@ def cider_pairs(
     clipped *= np.exp(-(difference**2) / (2 * SIGMA**2))
     scale = 10.0 / ORDERS
     return CiderPairs(candidate, reference, clipped * scale, plain * scale, len(candidates))
-
-
-def _shared(ours: NGrams, our_groups: Ints, theirs: NGrams, their_groups: Ints) -> tuple[Ints, Ints]:
-    """Rows of n-grams that a candidate and a reference of its group have in common."""
-    key = their_groups[theirs.sentence] * theirs.kinds + theirs.gram
-    ordered, order = sort_with_places(key)
-    wanted = our_groups[ours.sentence] * ours.kinds + ours.gram
-    begin = np.searchsorted(ordered, wanted)
-    one, place = spread(begin, np.searchsorted(ordered, wanted, side="right"))
-    return one, order[place]
 
 
 def _norms(grams: NGrams, rarity: Floats, sentences: int) -> Floats:

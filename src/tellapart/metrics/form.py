@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tellapart.data.small_words import UNFINISHED
 from tellapart.metrics.material import Material, Metric
 from tellapart.metrics.parts import FormConfig
 from tellapart.metrics.score import Score, content_name, mean_score, signed
@@ -32,16 +33,6 @@ ECHO = 5
 """Of so many words in a row, people hardly ever write the same twice in one caption."""
 
 EMPHATIC = frozenset({"far", "long", "many", "much", "really", "so", "very"})
-
-_ARTICLES = "a an the its my your his our their whose every"
-_CONJUNCTIONS = "and or but nor as if than because although though unless while until since whether which who"
-_PREPOSITIONS = (
-    "of with without within at for from in into onto to toward towards upon near beside atop among amongst "
-    "amid between against during despite except like via per"
-)
-_LEADING = "is are was were am has have had very"
-UNFINISHED = frozenset(" ".join((_ARTICLES, _CONJUNCTIONS, _PREPOSITIONS, _LEADING)).split())
-"""Last words of captions that end in the middle."""
 
 
 def build_form(config: FormConfig) -> Metric:

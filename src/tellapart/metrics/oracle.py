@@ -51,6 +51,12 @@ def oracle(material: Material, config: OracleConfig) -> list[Score]:
     return [score for one in measured for score in _curve(one, sizes)]
 
 
+def candidate_values(material: Material, name: str) -> dict[str, Floats]:
+    """Every score that a measure gives of every candidate, (images, width); NaN where it gives none."""
+    _refuse_what_has_no_oracle(material, name, material.width)
+    return {one.score.name: one.values for one in _measured(material, name, OracleConfig())}
+
+
 def _sizes(wanted: Sequence[int], width: int) -> list[int]:
     """Numbers of candidates in ascending order, each once."""
     for size in wanted:

@@ -195,3 +195,13 @@ def pair_up(candidates: Sentences, references: Sentences) -> tuple[Ints, Ints]:
     begin = np.searchsorted(references.groups, candidates.groups, side="left")
     end = np.searchsorted(references.groups, candidates.groups, side="right")
     return spread(begin, end)
+
+
+def shared_rows(ours: NGrams, our_groups: Ints, theirs: NGrams, their_groups: Ints) -> tuple[Ints, Ints]:
+    """Rows of n-grams that a candidate and a reference of its group have in common."""
+    key = their_groups[theirs.sentence] * theirs.kinds + theirs.gram
+    ordered, order = sort_with_places(key)
+    wanted = our_groups[ours.sentence] * ours.kinds + ours.gram
+    begin = np.searchsorted(ordered, wanted)
+    one, place = spread(begin, np.searchsorted(ordered, wanted, side="right"))
+    return one, order[place]

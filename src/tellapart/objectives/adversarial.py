@@ -21,13 +21,7 @@ from torch.nn.functional import softplus
 
 from tellapart.arrays import Float
 from tellapart.errors import TellapartError
-from tellapart.objectives.compose import (
-    add_up,
-    caption_mean,
-    image_mean,
-    log_probabilities,
-    token_objective,
-)
+from tellapart.objectives.compose import add_up, caption_mean, image_mean, token_objective
 from tellapart.objectives.drawn import Drawing, Drawn
 from tellapart.objectives.evaluator import Evaluator, picture_of
 from tellapart.objectives.negatives import Negatives, build_negatives
@@ -54,7 +48,7 @@ def build_gan(config: GANConfig, supplies: Supplies) -> ConditionalGAN:
     weights = Weights(
         build_weight(config.policy, supplies.pace), build_weight(config.mle_weight, supplies.pace)
     )
-    drawing = Drawing(supplies.sample, config.samples)
+    drawing = Drawing(supplies.sample, config.samples, supplies.max_words)
     return ConditionalGAN(config, evaluator, drawing, build_negatives("gan", 1, "paper", supplies), weights)
 
 
@@ -99,15 +93,16 @@ class ConditionalGAN(nn.Module):
     def _policy(
         self, captioner: AnyCaptioner, batch: Batch, drawn: Drawn, rewards: Float[Tensor, "b s"]
     ) -> Float[Tensor, ""]:
-        """REINFORCE: the gradient of the expected reward, as if all words might be drawn at every place."""
-        likely = log_probabilities(captioner, batch.vision, drawn.tokens, drawn.mask)
+        """REINFORCE: the gradient of the expected reward."""
+        likely = self._drawing.log_probabilities(captioner, batch.vision, drawn)
         return -image_mean((advantages(rewards) * likely).mean(1), batch)
 
     def _judge(
         self, batch: Batch, drawn: Float[Tensor, "b s"], context: Context
     ) -> tuple[dict[str, Tensor], dict[str, float]]:
         """-[ln r(I, c) + α ln(1 - r(I, drawn)) + β ln(1 - r(I, another's))], Dai et al. 2017, Eq. 3."""
-        tokens, mask = self._negatives.draw(batch, context)
+        # From a source of their own, or they would follow the words that were drawn.
+        tokens, mask = self._negatives.draw(batch, context.apart("negatives"))
         there = batch.mask[:, :, 1:].any(-1)
         real = self.evaluator(batch.vision, batch.tokens, batch.mask)
         wrong = self.evaluator(batch.vision, tokens.squeeze(2), mask.squeeze(2))

@@ -6,36 +6,31 @@ image best among its nearest neighbours, and likes the one least that finds it w
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.functional import logsigmoid, normalize, one_hot
+from torch.nn.functional import logsigmoid
 
-from tellapart.arrays import Bool, Float, Int, Int32
+from tellapart.arrays import Bool, Float, Int
 from tellapart.objectives.compose import add_up, image_mean, log_probabilities, token_objective
 from tellapart.objectives.drawn import Drawing, Drawn
+from tellapart.objectives.finding import Finder, build_finder
 from tellapart.objectives.log_ratio import Reference, build_reference
 from tellapart.objectives.schedules import Weight, build_weight
 from tellapart.objectives.settings.preference import DPOConfig
-from tellapart.objectives.supplies import FrozenRetriever, Supplies
+from tellapart.objectives.supplies import Supplies
 from tellapart.objectives.tokens import mle
-from tellapart.types import AnyCaptioner, Batch, Context, Loss, Objective, Text
-
-TOGETHER = 64  # captions that the retriever reads at once: a weight for each word of each place is large
+from tellapart.types import AnyCaptioner, Batch, Context, Loss, Objective
 
 
 def build_dpo(config: DPOConfig, supplies: Supplies) -> Objective:
     """Preference by self-retrieval."""
-    matcher = Matcher(
-        supplies.retriever(config.retriever), supplies.training_set.nearest(config.neighbours), supplies.text
-    )
-    drawing = Drawing(supplies.sample, config.samples, config.temperature)
+    finder = build_finder(config.retriever, config.neighbours, supplies)
+    drawing = Drawing(supplies.sample, config.samples, supplies.max_words, config.temperature)
     reference = build_reference(config.reference, supplies)
-    return Preference(config, matcher, drawing, reference, build_weight(config.mle_weight, supplies.pace))
+    return Preference(config, finder, drawing, reference, build_weight(config.mle_weight, supplies.pace))
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +38,7 @@ class Preference:
     """The likelier the winner is, and the less likely the loser, compared with the reference, the better."""
 
     config: DPOConfig
-    matcher: Matcher
+    finder: Finder
     drawing: Drawing
     reference: Reference
     weight: Weight  # of the likelihood
@@ -51,7 +46,8 @@ class Preference:
     def __call__(self, captioner: AnyCaptioner, batch: Batch, context: Context) -> Loss:
         """Mean over images; one whose captions find it equally well has no pair, and counts 0."""
         drawn = self.drawing(captioner, batch.vision, [context.of_image(row) for row in batch.rows])
-        ranks, margins = self.matcher(batch.rows, drawn)
+        found = self.finder(batch.rows, drawn.written())
+        ranks, margins = (torch.from_numpy(values).to(batch.tokens.device) for values in found)
         pairs, paired = choose_pairs(drawn, ranks, margins, prefer=self.config.prefer)
         ratios = log_probabilities(captioner, batch.vision, pairs.tokens, pairs.mask) - self.reference.of(
             batch.vision, pairs.tokens, pairs.mask
@@ -63,7 +59,7 @@ class Preference:
             likelihood = token_objective(mle, name="mle")
             terms["mle"] = amount * likelihood(captioner, batch, context).total
         better = (ratios[:, 0] > ratios[:, 1]) & paired
-        told = {"pairs": paired, "winner_gains_more": better, "rank": ranks.mean(1)}
+        told = {"pairs": paired, "winner_gains_more": better, "rank": ranks.double().mean(1)}
         means = {name: image_mean(values.to(ratios.dtype), batch).item() for name, values in told.items()}
         return add_up(terms, means)
 
@@ -75,41 +71,9 @@ def preference_loss(
     return -logsigmoid(beta * (winner - loser))
 
 
-@dataclass(frozen=True, slots=True)
-class Matcher:
-    """How well captions find their picture among those most like it."""
-
-    retriever: FrozenRetriever
-    nearest: Int32[np.ndarray, "n k"]
-    text: Text
-
-    @torch.no_grad()
-    def __call__(
-        self, rows: Sequence[int], drawn: Drawn
-    ) -> tuple[Float[Tensor, "b s"], Float[Tensor, "b s"]]:
-        """Ranks, 0 the best, and margins: the own picture's cosine less that of the closest other."""
-        chosen = np.concatenate([np.array(rows)[:, None], self.nearest[list(rows)]], 1)
-        pictures = normalize(self.retriever.picture_vectors(chosen.flatten().tolist()), dim=-1)
-        with torch.autocast(drawn.tokens.device.type, enabled=False):  # in 16 bits neighbours would tie
-            captions = self._read(drawn.tokens[:, :, 1:].flatten(0, 1), drawn.mask[:, :, 1:].flatten(0, 1))
-            cosines = captions.view(*drawn.tokens.shape[:2], -1) @ pictures.view(*chosen.shape, -1).mT
-        own, others = cosines[:, :, :1], cosines[:, :, 1:]
-        ranks = (others >= own).sum(-1)  # ties are lost
-        return ranks.to(own.dtype), own.squeeze(-1) - others.amax(-1)
-
-    def _read(self, tokens: Int[Tensor, "n t"], mask: Bool[Tensor, "n t"]) -> Float[Tensor, "n d"]:
-        """Unit vectors of captions; signs are no words."""
-        words = mask & (tokens != self.text.end)
-        parts = [
-            self.retriever.word_vectors(one_hot(some, len(self.text)).float(), there)
-            for some, there in zip(torch.split(tokens, TOGETHER), torch.split(words, TOGETHER), strict=True)
-        ]
-        return normalize(torch.cat(parts), dim=-1)
-
-
 def choose_pairs(
     drawn: Drawn,
-    ranks: Float[Tensor, "b s"],
+    ranks: Int[Tensor, "b s"],
     margins: Float[Tensor, "b s"],
     *,
     prefer: Literal["rank", "margin"],

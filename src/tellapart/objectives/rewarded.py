@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -16,12 +15,13 @@ from torch import Tensor, nn
 from tellapart.arrays import Float
 from tellapart.errors import TellapartError
 from tellapart.objectives.compose import add_up, image_mean, token_objective
+from tellapart.objectives.drawn import Drawing, Drawn, token_lists
 from tellapart.objectives.schedules import Weight, build_weight
 from tellapart.objectives.settings.rewarded import RewardedConfig
-from tellapart.objectives.supplies import Greedy, Reward, Sampler, Supplies
+from tellapart.objectives.supplies import Greedy, Reward, Supplies
 from tellapart.objectives.tokens import mle
-from tellapart.objectives.writing import as_used, drawn_log_probabilities
-from tellapart.types import AnyCaptioner, Batch, Context, Decoded, Loss
+from tellapart.objectives.writing import as_used
+from tellapart.types import AnyCaptioner, Batch, Context, Loss
 
 
 def build_rewarded(config: RewardedConfig, supplies: Supplies) -> Rewarded:
@@ -42,17 +42,9 @@ def build_rewarded(config: RewardedConfig, supplies: Supplies) -> Rewarded:
         seen[reward.name] += 1
         called = reward.name if seen[reward.name] == 1 else f"{reward.name}-{seen[reward.name]}"
         rewards.append((called, reward.weight, supplies.reward(reward)))
-    drawing = Drawing(supplies.sample, supplies.greedy, supplies.max_words)
-    return Rewarded(config, rewards, drawing, build_weight(config.mle_weight, supplies.pace))
-
-
-@dataclass(frozen=True, slots=True)
-class Drawing:
-    """How a captioner writes by itself."""
-
-    sample: Sampler
-    greedy: Greedy
-    max_words: int
+    drawing = Drawing(supplies.sample, config.drawn, supplies.max_words, config.temperature)
+    weight = build_weight(config.mle_weight, supplies.pace)
+    return Rewarded(config, rewards, drawing, supplies.greedy, weight)
 
 
 class Rewarded(nn.Module):
@@ -70,10 +62,12 @@ class Rewarded(nn.Module):
         config: RewardedConfig,
         rewards: Sequence[tuple[str, float, Reward]],
         drawing: Drawing,
+        greedy: Greedy,
         mle_weight: Weight,
     ) -> None:
         super().__init__()
-        self._config, self._rewards, self._drawing, self._mle_weight = config, rewards, drawing, mle_weight
+        self._config, self._rewards, self._mle_weight = config, rewards, mle_weight
+        self._drawing, self._greedy = drawing, greedy
         self._likelihood = token_objective(mle, name="mle")
         self.register_buffer("running", torch.zeros(2, dtype=torch.float64))
         self.register_buffer("pending", torch.zeros(2, dtype=torch.float64))
@@ -85,19 +79,13 @@ class Rewarded(nn.Module):
         judged = self._judge(batch, captions)
         rewards = torch.tensordot(judged.new_tensor([weight for _, weight, _ in self._rewards]), judged, 1)
         gain = rewards[:, : config.drawn] - self._baseline(rewards)
-        log_probabilities = drawn_log_probabilities(
-            captioner,
-            batch.vision,
-            drawn,
-            temperature=config.temperature,
-            max_words=self._drawing.max_words,
-        )
-        terms = {"reward": image_mean(-(gain.to(log_probabilities) * log_probabilities).mean(1), batch)}
+        likely = self._drawing.log_probabilities(captioner, batch.vision, drawn)
+        terms = {"reward": image_mean(-(gain.to(likely) * likely).mean(1), batch)}
         amount = self._mle_weight(context.step)
         if amount:
             terms["mle"] = amount * self._likelihood(captioner, batch, context).total
         self._note(rewards[:, : config.drawn])
-        words = drawn.mask.sum(-1).double().mean(1) - 1  # without the end sign
+        words = drawn.mask.sum(-1).double().mean(1) - 2  # without start and end
         means = {"gain": gain.mean(1), "words": words}
         for (name, _, _), values in zip(self._rewards, judged, strict=True):
             means[name] = values[:, : config.drawn].mean(1)
@@ -105,20 +93,18 @@ class Rewarded(nn.Module):
 
     def _write(
         self, captioner: AnyCaptioner, batch: Batch, context: Context
-    ) -> tuple[Decoded, list[list[list[int]]]]:
+    ) -> tuple[Drawn, list[list[list[int]]]]:
         """The captions drawn; and those to be judged of each image, last the greedy one if it is wanted."""
-        with as_used(captioner):
-            drawn = self._drawing.sample(
-                captioner,
-                batch.vision,
-                count=self._config.drawn,
-                temperature=self._config.temperature,
-                generators=[context.of_image(row) for row in batch.rows],
-            )
-            if self._config.baseline != "greedy":
-                return drawn, _lists(drawn)
-            usual = self._drawing.greedy(captioner, batch.vision)
-        return drawn, [one + other for one, other in zip(_lists(drawn), _lists(usual), strict=True)]
+        drawn = self._drawing(captioner, batch.vision, [context.of_image(row) for row in batch.rows])
+        captions = drawn.written()
+        if self._config.baseline == "greedy":
+            with as_used(captioner):
+                usual = self._greedy(captioner, batch.vision)
+            captions = [
+                one + other
+                for one, other in zip(captions, token_lists(usual.tokens, usual.mask), strict=True)
+            ]
+        return drawn, captions
 
     def _judge(self, batch: Batch, captions: list[list[list[int]]]) -> Float[Tensor, "m b k"]:
         """What each reward says."""
@@ -146,12 +132,3 @@ class Rewarded(nn.Module):
             latest = torch.stack([total / count, torch.ones_like(count)])
             self.running.copy_(kept * self.running + (1 - kept) * latest)
         self.pending.zero_()
-
-
-def _lists(written: Decoded) -> list[list[list[int]]]:
-    """The tokens of captions without padding."""
-    lengths = written.mask.sum(-1).tolist()
-    return [
-        [caption[:length] for caption, length in zip(group, sizes, strict=True)]
-        for group, sizes in zip(written.tokens.tolist(), lengths, strict=True)
-    ]

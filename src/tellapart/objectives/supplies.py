@@ -69,6 +69,11 @@ class Places:
     pictures: Float32[np.ndarray, "n d"]
     read: Callable[[Sequence[str]], Float32[np.ndarray, "m d"]]
 
+    def embed(self, groups: Sequence[Sequence[str]]) -> Float32[np.ndarray, "n k d"]:
+        """Where it places sentences, as many of each picture."""
+        found = self.read([sentence for group in groups for sentence in group])
+        return np.asarray(found.reshape(len(groups), -1, found.shape[-1]))
+
 
 @runtime_checkable
 class Sampler(Protocol):

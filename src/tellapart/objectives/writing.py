@@ -1,4 +1,4 @@
-"""Captions that a captioner writes while it is trained: with gradients, and how likely drawn ones were.
+"""Captions that a captioner writes while it is trained, with gradients, and what it may write.
 
 What may stand where is the decoders' rule: no silent token, no end sign in the first place, nothing but the
 end sign behind the last word.
@@ -15,8 +15,7 @@ import torch
 from torch import Tensor
 
 from tellapart.arrays import Bool, Float, Int
-from tellapart.objectives.compose import label_log_probabilities
-from tellapart.types import AnyCaptioner, Decoded, Text, Vision
+from tellapart.types import AnyCaptioner, Text, Vision
 
 Perturb = Callable[[Float[Tensor, "b v"]], Float[Tensor, "b v"]]  # logits to scores, the greatest is written
 
@@ -117,23 +116,6 @@ def forbidden_words(text: Text, places: int, device: torch.device, *, max_words:
     marked[max_words:] = True
     marked[max_words:, text.end] = False
     return marked.to(device)
-
-
-def drawn_log_probabilities(
-    captioner: AnyCaptioner, vision: Vision, drawn: Decoded, *, temperature: float, max_words: int
-) -> Float[Tensor, "b k"]:
-    """The log-probability with which captions were drawn, with gradients: one pass over all of them.
-
-    It is that of the distribution they come from, the softmax of the divided logits over what may be written;
-    so Σ p(c) over all captions is 1, and the gradient of rewards has no bias.
-    """
-    begin = torch.full_like(drawn.tokens[:, :, :1], captioner.text.start)
-    logits = captioner.predict(vision, torch.cat([begin, drawn.tokens[:, :, :-1]], dim=-1)).logits
-    forbidden = forbidden_words(captioner.text, drawn.tokens.size(-1), logits.device, max_words=max_words)
-    logits = (logits if temperature == 1 else logits / temperature).masked_fill(forbidden, -torch.inf)
-    # Padding may not be written; the end sign may, so that all numbers behind the end are finite too.
-    labels = drawn.tokens.masked_fill(~drawn.mask, captioner.text.end)
-    return label_log_probabilities(logits, labels).masked_fill(~drawn.mask, 0).sum(-1)
 
 
 @contextmanager

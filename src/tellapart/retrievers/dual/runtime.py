@@ -34,13 +34,15 @@ class DualRetriever(Retriever):
         self.settings = saved.settings
         self._saved = saved
         self._weights = _expected(saved, folder)
-        self._parts = in_order({"pooled", "classes"} if saved.config.classes else {"pooled"})
+        self.parts = in_order(
+            {"pooled", "classes"} if saved.config.classes else {"pooled"}
+        )  # of what it sees
 
     def place(self, paths: Iterable[Path | TellapartError]) -> Iterator[Placed | TellapartError]:
         """Through the encoder, whose features are remembered; files of the same bytes have the same place."""
         from tellapart.retrievers.dual.seeing import see  # a sentence must not wait for what opens pictures
 
-        results = see(paths, self.settings.encoder, self._parts, needed_by=f"the retriever {self.name}")
+        results = see(paths, self.settings.encoder, self.parts, needed_by=f"the retriever {self.name}")
         known: dict[bytes, Float32[np.ndarray, " d"]] = {}  # a product rounds by the place of a row
         while group := list(islice(results, PICTURES)):
             good = [seen for seen in group if not isinstance(seen, TellapartError)]

@@ -1,0 +1,117 @@
+"""A first walk through a collection: each picture is seen, placed, and given candidates for its caption.
+
+Candidates are written down as they come, so that memory does not grow with them, and a walk that was broken
+off goes on where it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tellapart.arrays import Float32
+from tellapart.captioning import Candidate, describe
+from tellapart.collection.speaker import TOGETHER, Beheld, Speaker
+from tellapart.corpus import as_vision
+from tellapart.errors import TellapartError
+from tellapart.outputs.journal import Journal, Record
+from tellapart.retrievers.retriever import Watch, unwatched
+from tellapart.vision.features import stack
+
+_ROOM = 1024  # rows by which the vectors' room grows at the least
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A picture of a collection."""
+
+    path: Path
+    image_id: str
+    content: str  # fingerprint of its file, but for a description in it
+    is_wanted: bool  # whether it is to have a caption, or is only to be told from
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A file of a collection that is yet to be seen."""
+
+    path: Path
+    image_id: str
+    is_wanted: bool = True
+
+
+@dataclass(slots=True)
+class Gathering:
+    """The pictures that were seen so far, where they lie, and where their candidates are written down.
+
+    `earlier` gives the candidates of a picture of this content that are known from an earlier run, if any.
+    """
+
+    speaker: Speaker
+    notes: Journal
+    earlier: Callable[[Picture], Sequence[Candidate] | None]
+    pictures: list[Picture] = field(default_factory=list)
+    _room: Float32[np.ndarray, "m d"] = field(default_factory=lambda: np.empty((0, 0), np.float32))
+
+    @property
+    def vectors(self) -> Float32[np.ndarray, "n d"]:
+        """Where the pictures lie for the retriever."""
+        return self._room[: len(self.pictures)]
+
+    def walk(self, listed: Sequence[Listed], *, watch: Watch = unwatched) -> Iterator[TellapartError]:
+        """See every picture; what cannot be seen is told as it comes."""
+        by_path = {some.path: some for some in listed}
+        results = self.speaker.behold(some.path for some in listed)
+        done = 0
+        while group := list(islice(results, TOGETHER)):
+            yield from (result for result in group if isinstance(result, TellapartError))
+            self._take([(result, by_path[result.path]) for result in group if isinstance(result, Beheld)])
+            done += len(group)
+            watch(min(done, len(listed)), len(listed))
+
+    def candidates(self, picture: Picture) -> list[Candidate]:
+        """The candidates of a picture, from where they were written down."""
+        fields = self.notes.fields(picture.image_id)
+        assert fields is not None
+        return read_candidates(fields)
+
+    def _take(self, group: Sequence[tuple[Beheld, Listed]]) -> None:
+        undescribed: list[tuple[Beheld, Picture]] = []
+        for beheld, listed in group:
+            picture = Picture(beheld.path, listed.image_id, beheld.content, listed.is_wanted)
+            self._place(beheld.vector)
+            self.pictures.append(picture)
+            if not picture.is_wanted or self.notes.holds(picture.image_id, picture.content):
+                continue
+            if known := self.earlier(picture):
+                self._write_down(picture, known)
+            else:
+                undescribed.append((beheld, picture))
+        if undescribed:
+            vision = as_vision(stack([beheld.features for beheld, _ in undescribed]))
+            found = describe(self.speaker.describer.saved, vision, self.speaker.wish)
+            for (_, picture), candidates in zip(undescribed, found, strict=True):
+                self._write_down(picture, candidates)
+
+    def _write_down(self, picture: Picture, candidates: Sequence[Candidate]) -> None:
+        about = {"candidates": [candidate.to_json() for candidate in candidates]}
+        first = candidates[0].caption if candidates else ""
+        self.notes.add(Record(picture.path, picture.image_id, picture.content, first, about))
+
+    def _place(self, vector: Float32[np.ndarray, " d"]) -> None:
+        count = len(self.pictures)
+        if count == len(self._room):
+            grown = np.empty((count + max(_ROOM, count // 4), len(vector)), np.float32)
+            grown[:count] = self._room[:count] if count else 0
+            self._room = grown
+        self._room[count] = vector
+
+
+def read_candidates(fields: Mapping[str, Any]) -> list[Candidate]:
+    """The candidates in a line of a journal."""
+    return [Candidate(**one) for one in fields["candidates"]]

@@ -1,0 +1,36 @@
+"""How the pictures of a collection are to be told apart."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from tellapart.errors import TellapartError
+
+Apart = Literal["margin", "pragmatic"]
+MOST_EFFORT = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is done for each picture.
+
+    Attributes:
+        apart: "margin" chooses, of the captioner's candidates, the one by which the picture wins over its
+            rivals; "pragmatic" has the candidates written with the rivals in view.
+        neighbours: how many rivals a picture has at the most.
+        effort: how far it goes where no candidate finds the picture. 0: no further; 1: more candidates, drawn
+            by chance; 2: then candidates written with the rivals in view; 3: then longer ones.
+        seed: of what is drawn by chance.
+    """
+
+    apart: Apart = "margin"
+    neighbours: int = 10
+    effort: int = 1
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.neighbours < 1:
+            raise TellapartError(f"{self.neighbours} neighbours were asked for", hint="ask for 1 or more")
+        if not 0 <= self.effort <= MOST_EFFORT:
+            raise TellapartError(f"effort is {self.effort}", hint=f"take a number from 0 to {MOST_EFFORT}")

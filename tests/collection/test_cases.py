@@ -1,0 +1,151 @@
+"""Which candidate is chosen, held against comparing every one with every picture by hand."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jaxtyping import Float32
+
+from tellapart.captioning import Candidate
+from tellapart.collection.cases import Case
+from tellapart.collection.gathering import Picture
+from tellapart.reranking.margin import Terms
+
+PICTURE = Picture(Path("a.png"), "a", "fingerprint", is_wanted=True)
+TERMS = Terms()
+WORDS = ("a", "red", "dog", "runs")
+
+angles = st.lists(st.integers(0, 40), min_size=1, max_size=6)
+written = st.lists(
+    st.tuples(
+        st.lists(st.sampled_from(WORDS), min_size=1, max_size=4).map(" ".join),
+        st.integers(-40, 0),
+        st.integers(0, 40),
+    ),
+    min_size=1,
+    max_size=8,
+    unique_by=lambda one: one[0],
+)
+"""Captions with their log-probabilities and where they lie."""
+Written = list[tuple[str, int, int]]
+
+
+def at(*places: int) -> Float32[np.ndarray, "n 2"]:
+    """Unit vectors in the plane; so few that captions are often equally close."""
+    turned = np.array(places, np.float64) / 20
+    return np.stack([np.cos(turned), np.sin(turned)], axis=1).astype(np.float32)
+
+
+def case_of(pictures: list[int], captions: Written, terms: Terms = TERMS) -> Case:
+    case = Case(0, PICTURE, at(*pictures))
+    case.add([Candidate(caption, float(likely)) for caption, likely, _ in captions], by="candidates")
+    case.judge(at(*(place for _, _, place in captions)), terms, by="candidates")
+    return case
+
+
+def closeness(one: int, other: int) -> float:
+    first, second = at(one)[0].tolist(), at(other)[0].tolist()
+    return math.fsum(left * right for left, right in zip(first, second, strict=True))
+
+
+def score(own: float, rivals: list[float], fit: float) -> float:
+    """What decides between candidates, written out."""
+    if not rivals:
+        return math.inf
+    soft = TERMS.temperature * math.log(sum(math.exp(rival / TERMS.temperature) for rival in rivals))
+    return own - TERMS.weight * soft + TERMS.fit_weight * fit
+
+
+@given(angles, written)
+def test_as_by_comparing_every_candidate_with_every_picture(pictures: list[int], captions: Written) -> None:
+    case = case_of(pictures, captions)
+
+    own, *others = pictures
+    expected = {}
+    for caption, likely, place in captions:
+        rivals = [closeness(place, other) for other in others]
+        margin = closeness(place, own) - max(rivals, default=-math.inf)
+        fit = likely / (len(caption.split()) + 1) ** TERMS.length_penalty
+        expected[caption] = (round(score(closeness(place, own), rivals, fit), 9), fit, margin)
+    best = max(expected.values())
+    chosen = case.candidates[0]
+    assert expected[chosen.caption][:2] == best[:2]
+    assert case.is_found == (expected[chosen.caption][2] > 1e-12)
+    if others:
+        assert chosen.margin == pytest.approx(expected[chosen.caption][2], abs=1e-9)
+        assert case.attempts[-1].margin == chosen.margin
+    else:
+        assert chosen.margin is None
+    assert sorted(one.caption for one in case.candidates) == sorted(expected)
+    for one in case.candidates:
+        place = next(place for caption, _, place in captions if caption == one.caption)
+        assert one.closeness == pytest.approx(closeness(place, own), abs=1e-9)
+
+
+@given(angles, written, st.integers(0, 8))
+def test_in_two_attempts_as_in_one(pictures: list[int], captions: Written, first: int) -> None:
+    first = min(max(first, 1), len(captions))
+    at_once = case_of(pictures, captions)
+
+    case = case_of(pictures, captions[:first])
+    later = [Candidate(caption, float(likely)) for caption, likely, _ in captions]  # the first ones again
+    case.add(later, by="more")
+    assert case.unread == [caption for caption, _, _ in captions[first:]]
+    places = [place for _, _, place in captions[first:]]
+    case.judge(at(*places) if places else np.empty((0, 2), np.float32), TERMS, by="more")
+
+    found = [(one.closeness, one.margin) for one in case.candidates]
+    assert found == [(one.closeness, one.margin) for one in at_once.candidates]
+    assert [attempt.by for attempt in case.attempts] == ["candidates", "more"]
+    assert [attempt.candidates for attempt in case.attempts] == [first, len(captions)]
+    came = {one.caption: one.by for one in case.candidates}
+    assert came == {
+        caption: "candidates" if place < first else "more" for place, (caption, _, _) in enumerate(captions)
+    }
+
+
+def test_a_tie_is_lost() -> None:
+    case = case_of([0, 10], [("a dog", -1, 5)])
+
+    assert case.candidates[0].margin == pytest.approx(0, abs=1e-7)
+    equal = case_of([10, 10], [("a dog", -1, 5)])
+    assert equal.candidates[0].margin == 0
+    assert not equal.is_found
+    assert not equal.is_found_by(at(5)[0])
+
+
+def test_a_caption_that_fits_comes_before_one_that_finds_its_picture_by_a_hair() -> None:
+    # The red dog fits the picture well, and another one better; the dog fits neither, but the other one less.
+    case = case_of([0, 4], [("a dog", -1, -30), ("a red dog", -9, 3)])
+
+    fits, finds = case.candidates
+    assert (fits.caption, finds.caption) == ("a red dog", "a dog")
+    assert fits.margin is not None
+    assert finds.margin is not None
+    assert fits.margin < 0 < finds.margin
+    assert not case.is_found, "it is not said to find the picture, for it does not"
+
+
+def test_with_nobody_to_be_told_from_the_captioners_favourite_comes_first() -> None:
+    captions = [("dog", -2, 9), ("a red dog runs", -3, 1), ("a dog", -4, 0)]
+
+    plain = case_of([0], captions, Terms(length_penalty=0.0))
+    assert [one.caption for one in plain.candidates] == ["dog", "a red dog runs", "a dog"]
+    penalised = case_of([0], captions, Terms(length_penalty=1.0))
+    assert [one.caption for one in penalised.candidates] == ["a red dog runs", "dog", "a dog"]
+    assert plain.is_found
+    assert plain.attempts[0].to_json() == {"by": "candidates", "candidates": 3, "margin": None, "found": True}
+
+
+def test_a_case_that_nobody_has_judged_is_not_found() -> None:
+    case = Case(0, PICTURE, at(0, 9))
+
+    assert case.has_rivals
+    assert not case.is_found
+    case.add([Candidate("a dog", -1.0), Candidate("a dog", -2.0)], by="candidates")
+    assert case.unread == ["a dog"]
