@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import time
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -82,6 +83,16 @@ def test_doing_it_again_changes_nothing(lines: list[str], caption: str, mode: Mo
     once = sidecar_lines(lines, caption, mode, trigger=trigger)
     assert sidecar_lines(once, caption, mode, trigger=trigger) == once
     assert all(once)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_doing_it_again_changes_nothing_where_captions_begin_with_the_trigger(mode: Mode) -> None:
+    texts = ("a", "b", "a, a", "a a", "a, b", "b, a", "a, a, a")
+    for trigger in ("a", "a, a", "a a"):
+        for count in range(3):
+            for *lines, caption in product(texts, repeat=count + 1):
+                once = sidecar_lines(lines, caption, mode, trigger=trigger)
+                assert sidecar_lines(once, caption, mode, trigger=trigger) == once
 
 
 @given(phrases, phrases)
@@ -229,6 +240,7 @@ def test_read_only_folders_and_full_disks_are_said_in_the_pictures_place(tmp_pat
 
 APPEND_TO_ALL = """
 import sys
+from itertools import product
 from pathlib import Path
 from tellapart.outputs.sidecars import Sidecars
 sidecars = Sidecars("append", trigger="ohwx")

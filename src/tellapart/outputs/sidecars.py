@@ -52,42 +52,51 @@ def sidecar_lines(
             is so with "skip" too, if there is nothing else in the file.
     """
     trigger = trigger.strip(" ,")
-    own = [line.removeprefix(f"{trigger}{SEPARATOR}") for line in lines if line != trigger]
-    if mode == "skip" and lines and not (len(own) == 1 and own[0] in earlier):
+    own = [line for line in lines if line != trigger]
+    if mode == "skip" and lines and not (len(own) == 1 and _is_one_of(own[0], earlier, trigger)):
         return list(lines)
-    if mode in ("append", "prepend"):
-        found = _added(own, caption, earlier, last=mode == "append")
+    if mode in ("append", "prepend") and (own or caption):
+        found = _added(own, caption, earlier, trigger, last=mode == "append")
     else:
         found = [caption]
     return [with_trigger(line, trigger) for line in found]
 
 
-def _added(lines: list[str], caption: str, earlier: Sequence[str], *, last: bool) -> list[str]:
+def _added(lines: list[str], caption: str, earlier: Sequence[str], trigger: str, *, last: bool) -> list[str]:
     """The lines with the caption at the end or at the beginning, in the place of one that it follows."""
     if not caption:
         return lines
     for known in (caption, *earlier):
-        replaced = _in_place_of(known, lines, caption, last=last)
+        replaced = _in_place_of(known, lines, caption, trigger, last=last)
         if replaced is not None:
             return replaced
-    if len(lines) == 1:
-        return [SEPARATOR.join([*lines, caption] if last else [caption, *lines])]
-    return [*lines, caption] if last else [caption, *lines]
+    if len(lines) != 1:
+        return [*lines, caption] if last else [caption, *lines]
+    if last:
+        return [f"{with_trigger(lines[0], trigger)}{SEPARATOR}{caption}"]
+    kept = lines[0].removeprefix(f"{trigger}{SEPARATOR}") if trigger else lines[0]
+    return [f"{with_trigger(caption, trigger)}{SEPARATOR}{kept}"]
 
 
-def _in_place_of(known: str, lines: list[str], caption: str, *, last: bool) -> list[str] | None:
+def _in_place_of(known: str, lines: list[str], caption: str, trigger: str, *, last: bool) -> list[str] | None:
     if not lines or not known:
         return None
     line, others = (lines[-1], lines[:-1]) if last else (lines[0], lines[1:])
-    if line == known:
+    if _is_one_of(line, [known], trigger):
         return [*others, caption] if last else [caption, *others]
     if others:
         return None
     if last and line.endswith(f"{SEPARATOR}{known}"):
         return [line.removesuffix(known) + caption]
-    if not last and line.startswith(f"{known}{SEPARATOR}"):
-        return [caption + line.removeprefix(known)]
+    for front in () if last else (with_trigger(known, trigger), known):
+        if line.startswith(f"{front}{SEPARATOR}"):
+            return [with_trigger(caption, trigger) + line.removeprefix(front)]
     return None
+
+
+def _is_one_of(line: str, captions: Sequence[str], trigger: str) -> bool:
+    """Whether a line is one of these captions, with the trigger before it or without."""
+    return any(line in (caption, with_trigger(caption, trigger)) for caption in captions)
 
 
 class Sidecars:
