@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from PIL import Image, ImageCms, PngImagePlugin
+from tests.outputs.exif_blocks import camera_block, tags_of, told_in
 
 from tellapart.outputs.xmp import RDF
 
@@ -43,8 +45,19 @@ def _grey_jpeg(path: Path) -> None:
     drawn(2, "L").save(path, "JPEG", exif=exif(), icc_profile=None)
 
 
-def _several(path: Path) -> None:
-    drawn(3).save(path, "MPO", save_all=True, append_images=[drawn(4), drawn(5)], exif=exif())
+def _camera(order: str) -> Callable[[Path], None]:
+    def write(path: Path) -> None:
+        drawn(13).save(path, "JPEG", exif=b"Exif\0\0" + camera_block(order))
+
+    return write
+
+
+def _several(dressed: bool) -> Callable[[Path], None]:
+    def write(path: Path) -> None:
+        more = {"exif": exif()} if dressed else {}
+        drawn(3).save(path, "MPO", save_all=True, append_images=[drawn(4), drawn(5)], **more)
+
+    return write
 
 
 def _png(mode: str, dressed: bool) -> Callable[[Path], None]:
@@ -87,7 +100,10 @@ WRITERS: dict[str, Callable[[Path], None]] = {
     "dressed.jpg": _jpeg(progressive=False, dressed=True),
     "progressive.jpg": _jpeg(progressive=True, dressed=True),
     "grey.jpg": _grey_jpeg,
-    "several.mpo": _several,
+    "camera.jpg": _camera("<"),
+    "other camera.jpg": _camera(">"),
+    "several.mpo": _several(dressed=True),
+    "several plain.mpo": _several(dressed=False),
     "plain.png": _png("RGB", dressed=False),
     "dressed.png": _png("RGBA", dressed=True),
     "packed.png": _packed_png,
@@ -112,7 +128,7 @@ def frames(data: bytes) -> list[tuple[str, tuple[int, int], bytes]]:
 
 
 def beside(data: bytes) -> dict[object, object]:
-    """What Pillow finds in the file besides the pixels, but for XMP."""
+    """What Pillow finds in the file besides the pixels, but for XMP and the description in a JPEG's Exif."""
     with Image.open(io.BytesIO(data)) as picture:
         picture.load()
         # Where the parts of a file stand may change.
@@ -120,7 +136,22 @@ def beside(data: bytes) -> dict[object, object]:
         told: dict[object, object] = {
             name: value for name, value in picture.info.items() if name not in places
         }
-        return told | {"exif tags": dict(picture.getexif())}
+        if picture.format not in ("JPEG", "MPO"):
+            return told | {"exif tags": dict(picture.getexif())}
+        told.setdefault("dpi", (72, 72))  # what Pillow takes it for where there is Exif without it
+        return told | {"exif": tags_of(_block(told))}
+
+
+def exif_description(data: bytes) -> str | None:
+    """The description in a JPEG's Exif as Pillow finds it."""
+    with Image.open(io.BytesIO(data)) as picture:
+        return told_in(_block(picture.info))
+
+
+def _block(info: Mapping[Any, object]) -> bytes:
+    segment = info.get("exif", b"")
+    assert isinstance(segment, bytes)
+    return segment.removeprefix(b"Exif\0\0")
 
 
 def packet_of(data: bytes) -> bytes:

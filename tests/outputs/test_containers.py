@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.outputs.exif_blocks import camera_block
 from tests.outputs.faults import names_in
 from tests.outputs.pictures import WRITERS, XMP, drawn, frames
 
@@ -53,6 +54,21 @@ REFUSED: dict[str, tuple[str, Callable[[bytes], bytes], str]] = {
     "after the list": (
         "several.mpo",
         lambda data: data.replace(b"\xff\xdb", segment(HEADER + XMP) + b"\xff\xdb", 1),
+        "stands after the list",
+    ),
+    "damaged Exif": (
+        "plain.jpg",
+        jpeg(segment(b"Exif\0\0" + camera_block()[:200])),
+        "another description in it cannot be replaced: its Exif is damaged",
+    ),
+    "long Exif": (
+        "plain.jpg",
+        jpeg(segment(b"Exif\0\0" + camera_block(note=bytes(64_600)))),
+        "another description in it cannot be replaced: its Exif would have",
+    ),
+    "Exif after the list": (
+        "several plain.mpo",
+        lambda data: data.replace(b"\xff\xdb", segment(b"Exif\0\0" + camera_block()) + b"\xff\xdb", 1),
         "stands after the list",
     ),
     "damaged list": (

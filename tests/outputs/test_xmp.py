@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tellapart.outputs.xmp import DC, RDF, Refused, description, with_description
+from tellapart.outputs.refusal import Refused
+from tellapart.outputs.xmp import DC, RDF, description, with_description
 
 # Adobe's way: many namespaces, a read-write packet with padding, other properties, languages.
 ADOBE = """<?xpacket begin="\ufeff" id="W5M0MpCehiHzreSzNTczkc9d"?>

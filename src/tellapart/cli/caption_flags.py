@@ -99,7 +99,10 @@ SidecarFlag = Annotated[
 ]
 Coco = Annotated[Path | None, typer.Option(help="Also write COCO results (.json).", show_default=False)]
 DescribePictures = Annotated[
-    bool, typer.Option("--describe", help="Also write captions into the pictures' own files (XMP).")
+    bool,
+    typer.Option(
+        "--describe", help="Also write captions into the pictures' own files (XMP; in JPEG Exif too)."
+    ),
 ]
 Page = Annotated[
     Path | None,

@@ -1,6 +1,8 @@
-"""Descriptions in the pictures' own files, where photo programs show them: dc:description of XMP.
+"""Descriptions in the pictures' own files, where photo programs show them.
 
-The compressed picture is not touched, nor anything else in the file: profile, Exif, thumbnails, other XMP.
+That is dc:description of XMP, and in JPEG files ImageDescription of Exif as well: many programs prefer that
+one, and would show what the camera wrote there. The compressed picture is not touched, nor anything else in
+the file: profile, thumbnails, makers' notes, all else of XMP and Exif.
 The file is replaced in one step by one with the same permissions, owner and extended attributes, where the
 system lets us. It keeps its modification time: of many photographs that is the only date. Other names of the
 same file (hard links) keep the old one.
@@ -16,10 +18,12 @@ from pathlib import Path
 
 from tellapart.data.picture_files import read_bytes
 from tellapart.errors import TellapartError
+from tellapart.outputs import exif
 from tellapart.outputs.containers import jpeg, png, webp
 from tellapart.outputs.containers.container import Container
+from tellapart.outputs.refusal import Refused
 from tellapart.outputs.writing import in_one_line, replaceable, replacement
-from tellapart.outputs.xmp import Refused, description, with_description
+from tellapart.outputs.xmp import description, with_description
 
 FORMATS = ("JPEG", "PNG", "WebP")
 
@@ -34,9 +38,10 @@ def write_description(picture: Path, caption: str) -> bool:
     data = read_bytes(target)
     try:
         container = _parse(data, picture)
-        if container.packet is not None and description(container.packet) == caption:
+        packet, block = _described(container, caption)
+        if (packet, block) == (container.packet, container.exif):
             return False
-        changed = _changed(container, caption, picture)
+        changed = _changed(container, packet, block, picture)
     except Refused as reason:
         raise _refusal(picture, reason) from reason
     with replacement(target) as temporary:
@@ -76,12 +81,31 @@ def digest_without_description(data: bytes) -> str:
     return total.hexdigest()
 
 
-def _changed(container: Container, caption: str, picture: Path) -> bytes:
-    packet = with_description(container.packet, caption)
-    changed = container.build(packet)
+def _described(container: Container, caption: str) -> tuple[bytes, bytes | None]:
+    """The XMP packet and the Exif block that tell a caption; what tells it already stays as it is."""
+    packet, block = container.packet, container.exif
+    if packet is None or description(packet) != caption:
+        packet = with_description(packet, caption)
+    if block is not None:
+        block = _described_exif(block, caption)
+    return packet, block
+
+
+def _described_exif(block: bytes, caption: str) -> bytes:
+    """The Exif block with a caption; one that cannot be changed stays, unless it tells something else."""
+    try:
+        return exif.with_description(block, caption)
+    except Refused as reason:
+        if exif.description(block) is None:
+            return block
+        raise Refused(f"another description in it cannot be replaced: {reason}") from reason
+
+
+def _changed(container: Container, packet: bytes, block: bytes | None, picture: Path) -> bytes:
+    changed = container.build(packet, block)
     # A last look before somebody's photograph is replaced.
     again = _parse(changed, picture)
-    if again.packet != packet or again.rest != container.rest:
+    if (again.packet, again.exif, again.rest) != (packet, block, container.rest):
         raise Refused("it is put together in a way that we do not know")
     return changed
 

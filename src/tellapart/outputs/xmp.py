@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from xml.parsers import expat
 from xml.sax.saxutils import escape, quoteattr
 
+from tellapart.outputs.refusal import Refused
+
 RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 DC = "http://purl.org/dc/elements/1.1/"
 XML = "http://www.w3.org/XML/1998/namespace"
@@ -21,10 +23,6 @@ _UNWRITABLE = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]
 _ROOT, _NODE = f"{RDF} RDF", f"{RDF} Description"
 _DESCRIPTION, _CHOICES, _CHOICE = f"{DC} description", f"{RDF} Alt", f"{RDF} li"
 _LONGER = "http://ns.adobe.com/xmp/note/ HasExtendedXMP"
-
-
-class Refused(Exception):  # noqa: N818 - reads as a sentence where it is raised
-    """Metadata that cannot be changed without a risk; the message says why."""
 
 
 @dataclass(slots=True)

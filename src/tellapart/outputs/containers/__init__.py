@@ -1,1 +1,1 @@
-"""Files of pictures as what surrounds their XMP packet: all other bytes are handed on as they are."""
+"""Files of pictures as what surrounds their descriptions: all other bytes are handed on as they are."""

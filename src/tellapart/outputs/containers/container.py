@@ -8,15 +8,17 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Container:
-    """A picture's file around its XMP packet.
+    """A picture's file around what tells its description.
 
     Attributes:
-        packet: the packet, if there is one.
-        rest: the pieces of the file that stay the same whatever the packet, so that a picture can be known
-            again after it was described.
-        build: the whole file with another packet.
+        packet: the XMP packet, if there is one.
+        exif: the Exif block, b"" where there is none yet; None where no description is written into it.
+        rest: the pieces of the file that stay the same whatever the packet and the description in Exif, so
+            that a picture can be known again after it was described.
+        build: the whole file with another packet and another Exif block.
     """
 
     packet: bytes | None
+    exif: bytes | None
     rest: tuple[bytes, ...]
-    build: Callable[[bytes], bytes]
+    build: Callable[[bytes, bytes | None], bytes]

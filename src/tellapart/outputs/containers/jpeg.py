@@ -1,4 +1,4 @@
-"""JPEG: the packet is a segment before the compressed picture (XMP specification part 3, 1.1.3)."""
+"""JPEG: Exif and the packet (XMP specification part 3, 1.1.3) are segments before the compressed picture."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tellapart.outputs.containers.container import Container
-from tellapart.outputs.xmp import Refused
+from tellapart.outputs.exif import bare
+from tellapart.outputs.refusal import Refused
 
 SIGNATURE = b"\xff\xd8\xff"
 
@@ -30,34 +31,70 @@ class _Segment:
     payload: bytes
 
 
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """Bytes that take the place of `data[start:end]`."""
+
+    start: int
+    end: int
+    instead: bytes
+
+    @property
+    def longer(self) -> int:
+        """How many bytes the file grows by it."""
+        return len(self.instead) - (self.end - self.start)
+
+
 def parse_jpeg(data: bytes) -> Container:
     """The parts of a JPEG file; everything from the scan on is one piece."""
     segments = list(_segments(data))
-    ours = [segment for segment in segments if _is(segment, _APP1, _XMP)]
-    if len(ours) > 1 or any(_is(segment, _APP1, _EXTENDED) for segment in segments):
+    packets = [segment for segment in segments if _is(segment, _APP1, _XMP)]
+    if len(packets) > 1 or any(_is(segment, _APP1, _EXTENDED) for segment in segments):
         raise Refused("its XMP is spread over several segments (extended XMP)")
+    old_packet = packets[0].payload.removeprefix(_XMP) if packets else None
+    exifs = [segment for segment in segments if _is_exif(segment)]
+    old_exif = _block(exifs)
     index = next((segment for segment in segments if _is(segment, _APP2, _MPF)), None)
-    if ours and index is not None and index.start < ours[0].start:
-        raise Refused("its XMP stands after the list of the pictures in it, which would be wrong then")
-    at, after = (ours[0].start, ours[0].end) if ours else (place := _place(segments), place)
 
-    def build(packet: bytes) -> bytes:
-        length = len(_XMP) + len(packet)
-        if length > _LONGEST:
-            raise Refused(f"its XMP would have {length} bytes, and a segment holds {_LONGEST}")
-        segment = struct.pack(">BBH", 0xFF, _APP1, length + 2) + _XMP + packet
-        longer = len(segment) - (after - at)
-        tail = data[after:]
+    def build(packet: bytes, exif: bytes | None) -> bytes:
+        changes = []
+        if exif is not None and exif != old_exif:
+            changes.append(_change(exifs, _place(segments, behind_exif=False), _EXIF + exif))
+        if packet != old_packet:
+            changes.append(_change(packets, _place(segments, behind_exif=True), _XMP + packet))
         if index is not None:
-            listed = _with_longer_first(index.payload, longer)
-            begin = index.end - len(index.payload) - after
-            tail = tail[:begin] + listed + tail[begin + len(listed) :]
-        return data[:at] + segment + tail
+            changes.append(_listed(index, changes))
+        return _changed(data, changes)
 
-    # The list of pictures tells the length of the first: it changes with the packet.
-    rest = tuple(data[segment.start : segment.end] for segment in segments if segment not in (*ours, index))
-    packet = ours[0].payload.removeprefix(_XMP) if ours else None
-    return Container(packet, (*rest, data[segments[-1].end :]), build)
+    # The list of pictures tells the length of the first, which changes with the description.
+    ours = packets if old_exif is None else [*packets, *exifs]
+    rest = [data[segment.start : segment.end] for segment in segments if segment not in (*ours, index)]
+    bare_exif = [] if old_exif is None else [bare(old_exif)]
+    return Container(old_packet, old_exif, (*bare_exif, *rest, data[segments[-1].end :]), build)
+
+
+def _block(exifs: list[_Segment]) -> bytes | None:
+    """The Exif block, empty where there is none; of several nobody knows which one counts."""
+    if len(exifs) > 1:
+        return None
+    return exifs[0].payload.removeprefix(_EXIF) if exifs else b""
+
+
+def _change(old: list[_Segment], place: int, payload: bytes) -> _Change:
+    """A segment in place of an old one, if there is one."""
+    if len(payload) > _LONGEST:
+        raise Refused(f"its metadata would have {len(payload)} bytes, and a segment holds {_LONGEST}")
+    start, end = (old[0].start, old[0].end) if old else (place, place)
+    return _Change(start, end, struct.pack(">BBH", 0xFF, _APP1, len(payload) + 2) + payload)
+
+
+def _changed(data: bytes, changes: list[_Change]) -> bytes:
+    """The file with all changes; where two have the same place, the first one comes first."""
+    pieces, at = [], 0
+    for change in sorted(changes, key=lambda change: change.start):
+        pieces += [data[at : change.start], change.instead]
+        at = change.end
+    return b"".join([*pieces, data[at:]])
 
 
 def _segments(data: bytes) -> Iterator[_Segment]:
@@ -83,12 +120,26 @@ def _is(segment: _Segment, marker: int, name: bytes) -> bool:
     return segment.marker == marker and segment.payload.startswith(name)
 
 
-def _place(segments: list[_Segment]) -> int:
-    """Where a new packet goes: behind JFIF and Exif, which want to be first, and before all else."""
-    for segment in segments:
-        if segment.marker != _APP0 and not _is(segment, _APP1, _EXIF):
-            return segment.start
-    return segments[-1].start
+def _is_exif(segment: _Segment) -> bool:
+    # Not always two zeros follow: such a block is none that we know, but no second one may stand beside it.
+    return _is(segment, _APP1, b"Exif")
+
+
+def _place(segments: list[_Segment], *, behind_exif: bool) -> int:
+    """Where a new segment goes: behind JFIF and perhaps Exif, which want to be first, and before all else."""
+    return next(
+        segment.start
+        for segment in segments
+        if segment.marker != _APP0 and not (behind_exif and _is_exif(segment))
+    )
+
+
+def _listed(index: _Segment, changes: list[_Change]) -> _Change:
+    """The list of pictures after the changes."""
+    if any(change.start > index.start and change.longer for change in changes):
+        raise Refused("its XMP or Exif stands after the list of pictures in it, which would be wrong then")
+    listed = _with_longer_first(index.payload, sum(change.longer for change in changes))
+    return _Change(index.end - len(index.payload), index.end, listed)
 
 
 def _with_longer_first(payload: bytes, longer: int) -> bytes:

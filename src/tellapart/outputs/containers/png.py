@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tellapart.outputs.containers.container import Container
-from tellapart.outputs.xmp import Refused
+from tellapart.outputs.refusal import Refused
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 
@@ -36,11 +36,11 @@ def parse_png(data: bytes) -> Container:
     # Right after the header: many programs read no further than to the picture.
     at, after = (ours[0].start, ours[0].end) if ours else (chunks[0].end, chunks[0].end)
 
-    def build(packet: bytes) -> bytes:
+    def build(packet: bytes, _exif: bytes | None) -> bytes:
         return data[:at] + _chunk(_KEYWORD + _PLAIN + packet) + data[after:]
 
     packet = _packet(data, ours[0]) if ours else None
-    return Container(packet, (data[:at], data[after:]), build)
+    return Container(packet, None, (data[:at], data[after:]), build)
 
 
 def _chunks(data: bytes) -> Iterator[_Chunk]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tellapart.outputs.containers.container import Container
-from tellapart.outputs.xmp import Refused
+from tellapart.outputs.refusal import Refused
 
 _HEADER = 12  # RIFF, size, WEBP
 _HAS_XMP, _HAS_ALPHA = 0x04, 0x10
@@ -51,7 +51,7 @@ def parse_webp(data: bytes) -> Container:
     if ours:
         place = chunks.index(ours[0]) - (chunks[0].kind == b"VP8X")
 
-    def build(packet: bytes) -> bytes:
+    def build(packet: bytes, _exif: bytes | None) -> bytes:
         flagged = bytes([header.content[0] | _HAS_XMP]) + header.content[1:]
         pieces = [_chunk(b"VP8X", flagged), *(chunk.whole for chunk in others[:place])]
         pieces += [_chunk(b"XMP ", packet), *(chunk.whole for chunk in others[place:])]
@@ -60,7 +60,7 @@ def parse_webp(data: bytes) -> Container:
 
     unflagged = bytes([header.content[0] & ~_HAS_XMP]) + header.content[1:]
     rest = (unflagged, *(chunk.whole for chunk in others), data[end:])
-    return Container(ours[0].content if ours else None, rest, build)
+    return Container(ours[0].content if ours else None, None, rest, build)
 
 
 def _chunks(data: bytes) -> Iterator[_Chunk]:
