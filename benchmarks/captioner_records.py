@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import fcntl
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -66,7 +66,45 @@ def add_record(record: Record, path: Path = RECORDS) -> None:
 def measure(run: Run, path: Path, *, recipe: str, changes: tuple[str, ...], shown: Recipe) -> Record:
     """The figures of an evaluation; `shown` is the recipe whose held-out photographs all are measured on."""
     evaluation = json.loads(path.read_text(encoding="utf-8"))
-    own = load_recipe(str(run.recipe))
+    checkpoint = run.latest_checkpoint()
+    state = torch.load(checkpoint, weights_only=True) if checkpoint else {"progress": {}, "step": {}}
+    weights = state.get("step") or state["network"]
+    validations = [entry for entry in run.entries() if "validation" in entry]
+    return Record(
+        run.folder.name,
+        evaluation["split"],
+        recipe,
+        changes,
+        figures(evaluation, load_recipe(str(run.recipe)), shown),
+        evaluation["perplexity"],
+        sum(tensor.numel() for tensor in weights.values()),
+        len(validations),
+        round(state["progress"].get("core_seconds", 0) / 60, 1),
+        validations[-1]["stopped_by"],
+        json.loads((run.folder / "environment.json").read_text(encoding="utf-8")),
+    )
+
+
+def measure_joined(name: str, members: Sequence[Record], path: Path, *, own: Recipe, shown: Recipe) -> Record:
+    """The same of an ensemble, which nobody trained: it is as large and as long in the making as they are."""
+    evaluation = json.loads(path.read_text(encoding="utf-8"))
+    return Record(
+        name,
+        evaluation["split"],
+        "",
+        tuple(member.name for member in members),
+        figures(evaluation, own, shown),
+        evaluation["perplexity"],
+        sum(member.parameters for member in members),
+        0,
+        round(sum(member.core_minutes for member in members), 1),
+        "",
+        members[0].environment,
+    )
+
+
+def figures(evaluation: dict[str, Any], own: Recipe, shown: Recipe) -> dict[str, float]:
+    """All measures of the captions of an evaluation; `own` is what the captioner was trained on."""
     examples = read_examples(own.data, seed=own.seed)
     split = evaluation["split"]
     pool = read_examples(shown.data, seed=shown.seed) if split == HELD_OUT else examples
@@ -79,20 +117,4 @@ def measure(run: Run, path: Path, *, recipe: str, changes: tuple[str, ...], show
         metrics=list(MEASURES),
         train=[list(some.captions) for some in split_of(examples, "train")],
     )
-    checkpoint = run.latest_checkpoint()
-    state = torch.load(checkpoint, weights_only=True) if checkpoint else {"progress": {}, "step": {}}
-    weights = state.get("step") or state["network"]
-    validations = [entry for entry in run.entries() if "validation" in entry]
-    return Record(
-        run.folder.name,
-        split,
-        recipe,
-        changes,
-        {name: round(scores[name].corpus, 6) for name in (*COLUMNS, *DIVERSITY)},
-        evaluation["perplexity"],
-        sum(tensor.numel() for tensor in weights.values()),
-        len(validations),
-        round(state["progress"].get("core_seconds", 0) / 60, 1),
-        validations[-1]["stopped_by"],
-        json.loads((run.folder / "environment.json").read_text(encoding="utf-8")),
-    )
+    return {name: round(scores[name].corpus, 6) for name in (*COLUMNS, *DIVERSITY)}

@@ -1,7 +1,7 @@
 """How fast and how lean captioning a collection against itself is, and how its cost grows.
 
     TELLAPART_DATA=DATA python -m benchmarks.collection [--photographs 1000] [--rounds 3] [--without-blip]
-    TELLAPART_DATA=DATA python -m benchmarks.collection --growth 1000 5000 20000 50000
+    TELLAPART_DATA=DATA python -m benchmarks.collection --growth 1000 4000 15000 50000 --plot growth.png
 
 Every run is `tellapart caption FOLDER --effort 0` in a process of its own with an empty cache of features:
 ten candidates of each photograph, chosen by their margin over ten neighbours. The competitor, in turns with
@@ -30,6 +30,7 @@ import torch
 from PIL import Image, ImageEnhance
 
 from benchmarks.captioners import write_blip
+from benchmarks.collection_plot import Panel, draw
 
 BLIP_PHOTOGRAPHS = 8
 BLIP_WIDTH, BLIP_WORDS = 3, 20
@@ -131,13 +132,15 @@ def race(photographs: Sequence[Path], rounds: int, *, with_blip: bool) -> None:
         print(f"  ratio {statistics.median(ratios):.1f} ({_range(ratios)})")
 
 
-def growth(photographs: Sequence[Path], sizes: Sequence[int], folder: Path) -> None:
+def growth(photographs: Sequence[Path], sizes: Sequence[int], folder: Path) -> list[Ran]:
     """Cost against the number of pictures."""
+    all_ran = []
     print("| pictures | seconds | images/s | ms a picture | peak MiB |")
     print("|--:|--:|--:|--:|--:|")
     for size in sizes:
         alter(photographs, size, folder)
         ran = caption(folder)
+        all_ran.append(ran)
         each = 1000 * ran.seconds / ran.photographs
         cells = (
             f"{ran.photographs:,}",
@@ -147,6 +150,20 @@ def growth(photographs: Sequence[Path], sizes: Sequence[int], folder: Path) -> N
             f"{ran.peak:.0f}",
         )
         print("|", " | ".join(cells), "|", flush=True)
+    return all_ran
+
+
+def plot(path: Path, all_ran: Sequence[Ran]) -> None:
+    """Time and memory side by side; the straight line is as if every picture took as long as at the end."""
+    sizes = [ran.photographs for ran in all_ran]
+    each = all_ran[-1].seconds / sizes[-1]
+    draw(
+        path,
+        [
+            Panel("seconds", sizes, [ran.seconds for ran in all_ran], [each * size for size in sizes]),
+            Panel("peak memory, MiB", sizes, [ran.peak for ran in all_ran]),
+        ],
+    )
 
 
 def _range(values: Sequence[float]) -> str:
@@ -162,12 +179,15 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--without-blip", action="store_true")
     parser.add_argument("--growth", type=int, nargs="+", default=[], help="numbers of pictures, ascending")
+    parser.add_argument("--plot", type=Path, help="where the growth is drawn (.png)")
     parser.add_argument("--copies", type=Path, help="where altered copies are kept from one run to the next")
     arguments = parser.parse_args()
     photographs = sorted((Path(os.environ["TELLAPART_DATA"]) / "flickr8k" / "images").iterdir())
     if arguments.growth:
         with tempfile.TemporaryDirectory() as name:
-            growth(photographs, arguments.growth, arguments.copies or Path(name, "copies"))
+            all_ran = growth(photographs, arguments.growth, arguments.copies or Path(name, "copies"))
+        if arguments.plot:
+            plot(arguments.plot, all_ran)
     else:
         race(photographs[: arguments.photographs], arguments.rounds, with_blip=not arguments.without_blip)
 
