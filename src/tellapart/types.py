@@ -185,16 +185,24 @@ S = TypeVar("S", bound=State)
 class Captioner(nn.Module, ABC, Generic[S]):
     """A network that continues a caption of an image, word by word.
 
-    Objectives and decoders use nothing but these three calls, `select` of the state and the two attributes.
+    Objectives and decoders use nothing but these calls, `select` of the state and the attributes.
     """
 
     text: Text
     needs: frozenset[str]  # the parts of Vision it reads: "grid", "pooled", "classes"
     longest: int | None = None  # tokens of a caption that it reads at the most, the start sign included
+    sees_once: bool = False  # whether `predict_each` does what it does for an image once for all groups
 
     @abstractmethod
     def predict(self, vision: Vision, tokens: Int[Tensor, "b k t"]) -> Prediction:
         """Teacher forcing: what follows after each given token (start sign included)."""
+
+    def predict_each(self, vision: Vision, parts: Sequence[Int[Tensor, "b _ _"]]) -> list[Prediction]:
+        """The same of several groups of captions of these images, each as long as its own longest.
+
+        A captioner that does much for an image before the first word should do that once, and say so.
+        """
+        return [self.predict(vision, tokens) for tokens in parts]
 
     @abstractmethod
     def begin(self, vision: Vision) -> S:

@@ -17,7 +17,7 @@ from tests.objectives.precise import Precise, likelihoods, move
 from torch.nn.functional import pad as padded
 
 from tellapart.errors import TellapartError
-from tellapart.objectives.by_length import best_cuts, log_probabilities_by_length
+from tellapart.objectives.by_length import GROUP, best_cuts, log_probabilities_by_length
 from tellapart.objectives.compose import log_probabilities
 from tellapart.objectives.contrastive import (
     Contrastive,
@@ -318,3 +318,16 @@ def test_cutting_by_length_changes_no_value(captioner: str) -> None:
     expected = log_probabilities(some.network, some.batch().vision, tokens, mask)
     torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-10)
     assert found[0, 0] == 0
+
+
+@pytest.mark.parametrize(
+    ("captioner", "part"), [("transformer", "encoder"), ("topdown", "remember"), ("adaptive", "remember")]
+)
+def test_an_image_is_looked_at_once_for_captions_of_all_lengths(captioner: str, part: str) -> None:
+    some, objective = contrast(captioner=captioner)
+    tokens, mask = (part.flatten(1, 2) for part in drawn_for(objective, some.batch()))
+    assert len(best_cuts(sorted(mask.sum(-1).amax(0).tolist()), look=GROUP)) > 1
+    looks: list[object] = []
+    some.network.get_submodule(part).register_forward_hook(lambda *call: looks.append(call))
+    log_probabilities_by_length(some.network, some.batch().vision, tokens, mask)
+    assert len(looks) == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -49,6 +50,8 @@ class Adaptive(Captioner[AdaptiveState]):
     that column is β_t. Nothing that was attended to flows back into the LSTM, so all words look at once.
     """
 
+    sees_once = True
+
     def __init__(self, config: AdaptiveConfig, *, text: WordText, traits: EncoderTraits) -> None:
         super().__init__()
         self.text = text
@@ -74,8 +77,16 @@ class Adaptive(Captioner[AdaptiveState]):
 
     def predict(self, vision: Vision, tokens: Int[Tensor, "b k t"]) -> Prediction:
         """Only the LSTM runs word by word; sentinel, attention and last layer take all words at once."""
-        images, captions, length = tokens.shape
+        return self.read(self.see(vision), tokens)
+
+    def predict_each(self, vision: Vision, parts: Sequence[Int[Tensor, "b _ _"]]) -> list[Prediction]:
+        """The same of several groups; the picture is seen once."""
         seen = self.see(vision)
+        return [self.read(seen, tokens) for tokens in parts]
+
+    def read(self, seen: Seen, tokens: Int[Tensor, "b k t"]) -> Prediction:
+        """Captions of pictures that were seen."""
+        images, captions, length = tokens.shape
         gates = self.gates_of_word(self.dropout(self.embedding(tokens))) + seen.gates[:, None, None]
         of_lstm, of_sentinel = torch.split(gates.flatten(0, 1), [4 * self.width, self.width], dim=2)
         hidden = cell = gates.new_zeros(images * captions, self.width)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -53,6 +54,8 @@ class TopDown(Captioner[TopDownState]):
     mean v̄ is of the places alone.
     """
 
+    sees_once = True
+
     def __init__(self, config: TopDownConfig, *, text: WordText, traits: EncoderTraits) -> None:
         super().__init__()
         self.text = text
@@ -77,8 +80,16 @@ class TopDown(Captioner[TopDownState]):
 
     def predict(self, vision: Vision, tokens: Int[Tensor, "b k t"]) -> Prediction:
         """Word by word, but words go in and logits come out all at once."""
-        images, captions, length = tokens.shape
+        return self.read(self.see(vision), tokens)
+
+    def predict_each(self, vision: Vision, parts: Sequence[Int[Tensor, "b _ _"]]) -> list[Prediction]:
+        """The same of several groups; the picture is seen once."""
         seen = self.see(vision)
+        return [self.read(seen, tokens) for tokens in parts]
+
+    def read(self, seen: Seen, tokens: Int[Tensor, "b k t"]) -> Prediction:
+        """Captions of pictures that were seen."""
+        images, captions, length = tokens.shape
         gates = self.gates_of_word(self.dropout(self.embedding(tokens))) + seen.gates[:, None, None]
         recurrent = self.nothing_read(gates[:, :, 0].flatten(0, 1))
         written, looks = [], []

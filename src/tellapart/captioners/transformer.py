@@ -183,6 +183,7 @@ class Transformer(Captioner[TransformerState]):
     places of the grid, then the concept words.
     """
 
+    sees_once = True
     moments: Tensor  # (LONGEST, d): a vector a place in the caption
 
     def __init__(
@@ -218,11 +219,16 @@ class Transformer(Captioner[TransformerState]):
 
     def predict(self, vision: Vision, tokens: Int[Tensor, "b k t"]) -> Prediction:
         """All words of all captions at once."""
-        return self.advance(tokens, self.state(vision, group=tokens.size(1)))[0]
+        return self.predict_each(vision, [tokens])[0]
+
+    def predict_each(self, vision: Vision, parts: Sequence[Int[Tensor, "b _ _"]]) -> list[Prediction]:
+        """The same of several groups; the encoder runs once."""
+        seen = self.see(vision)
+        return [self.advance(tokens, self.state(seen, group=tokens.size(1)))[0] for tokens in parts]
 
     def begin(self, vision: Vision) -> TransformerState:
         """The memory, and no word."""
-        return self.state(vision, group=1)
+        return self.state(self.see(vision), group=1)
 
     def step(
         self, token: Int[Tensor, " r"], state: TransformerState
@@ -231,14 +237,19 @@ class Transformer(Captioner[TransformerState]):
         prediction, after = self.advance(state.images.grouped(token).unsqueeze(2), state)
         return prediction.logits.flatten(0, 2), after
 
-    def state(self, vision: Vision, *, group: int) -> TransformerState:
-        """Before the first word of `group` captions an image."""
+    def see(self, vision: Vision) -> tuple[Tensor, ...]:
+        """All that needs no words: the memory, encoded, and each layer's keys and values of it."""
         memory = self.remember_places(vision)
         encoded = self.encoder(memory.values, memory.bias)
         kept = [tensor for layer in self.decoder for tensor in layer.memory.keep(encoded)]
-        images = PerImage((memory.bias, memory.words, encoded[:, -1], *kept), group)
-        rows = len(vision.grid) * group
-        return TransformerState(images, tuple(layer.words.empty(rows) for layer in self.decoder))
+        return memory.bias, memory.words, encoded[:, -1], *kept
+
+    def state(self, seen: tuple[Tensor, ...], *, group: int) -> TransformerState:
+        """Before the first word of `group` captions an image."""
+        rows = len(seen[0]) * group
+        return TransformerState(
+            PerImage(seen, group), tuple(layer.words.empty(rows) for layer in self.decoder)
+        )
 
     def remember_places(self, vision: Vision) -> Memory:
         """The memory with the places of the grid marked."""

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import torch
 from torch import Tensor
 
 from tellapart.arrays import Bool, Float, Int
-from tellapart.objectives.compose import log_probabilities
+from tellapart.objectives.compose import caption_log_probabilities
 from tellapart.types import AnyCaptioner, Vision
 
-# What a call costs beside its captions, in tokens an image. For each place of a grid a quarter of a token is
-# added: between what it costs a captioner to project the place and to send it through an encoder.
-CALL = 5
+# What a group costs beside its captions, in tokens an image. Where the image is looked at anew for each, a
+# quarter of a token is added for each place of its grid: what it takes to project the place, and more.
+GROUP = 5
 
 
 def log_probabilities_by_length(
@@ -23,7 +24,7 @@ def log_probabilities_by_length(
 
     Batches hold images whose own captions are of similar length; captions of other images are not, and the
     longest of hundreds would set the work for all. So each image's captions are put in order of length, and
-    cut into as few calls as pay: each call looks at the image anew.
+    cut into as few groups as pay.
     """
     if not tokens.size(1):
         return vision.pooled.new_zeros(tokens.shape[:2])
@@ -32,11 +33,16 @@ def log_probabilities_by_length(
     tokens = tokens.take_along_dim(order.unsqueeze(-1), 1)
     mask = mask.take_along_dim(order.unsqueeze(-1), 1)
     longest = lengths.take_along_dim(order, 1).amax(0).clamp_min(2).tolist()
-    found, first = [], 0
-    for last in best_cuts(longest, look=CALL + vision.grid.size(1) // 4):
-        part = (slice(None), slice(first, last), slice(longest[last - 1]))
-        found.append(log_probabilities(captioner, vision, tokens[part], mask[part]))
-        first = last
+    look = 0 if captioner.sees_once else vision.grid.size(1) // 4
+    pieces = [
+        (slice(None), slice(first, last), slice(longest[last - 1]))
+        for first, last in pairwise([0, *best_cuts(longest, look=GROUP + look)])
+    ]
+    predictions = captioner.predict_each(vision, [tokens[piece][:, :, :-1] for piece in pieces])
+    found = [
+        caption_log_probabilities(prediction, tokens[piece], mask[piece])
+        for prediction, piece in zip(predictions, pieces, strict=True)
+    ]
     return torch.cat(found, 1).take_along_dim(order.argsort(dim=1), 1)
 
 

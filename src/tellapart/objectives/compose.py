@@ -21,6 +21,7 @@ from tellapart.types import (
     Follows,
     Loss,
     Objective,
+    Prediction,
     Remembers,
     TokenLoss,
     Vision,
@@ -72,8 +73,15 @@ def log_probabilities(
     captioner: AnyCaptioner, vision: Vision, tokens: Int[Tensor, "b k t"], mask: Bool[Tensor, "b k t"]
 ) -> Float[Tensor, "b k"]:
     """The log-probability ln p(c|I) of captions, end sign included; 0 for one that is not there."""
-    logits = captioner.predict(vision, tokens[:, :, :-1]).logits
-    chosen = label_log_probabilities(logits, tokens[:, :, 1:])
+    prediction = captioner.predict(vision, tokens[:, :, :-1])
+    return caption_log_probabilities(prediction, tokens, mask)
+
+
+def caption_log_probabilities(
+    prediction: Prediction, tokens: Int[Tensor, "b k t"], mask: Bool[Tensor, "b k t"]
+) -> Float[Tensor, "b k"]:
+    """The same of captions that were read already, all but their last token."""
+    chosen = label_log_probabilities(prediction.logits, tokens[:, :, 1:])
     return chosen.masked_fill(~mask[:, :, 1:], 0).sum(-1)
 
 

@@ -95,6 +95,14 @@ def _grouping(subject: Subject) -> None:
     _require_equal(found.squeeze(1), whole.flatten(0, 1), subject, what)
 
 
+def _groups_of_unlike_length(subject: Subject) -> None:
+    captioner, vision, tokens = subject.captioner, subject.vision, _captions(subject)
+    parts = [tokens[:, :1], tokens[:, 1:, :4]]
+    for part, found in zip(parts, captioner.predict_each(vision, parts), strict=True):
+        what = "captions have other logits where further groups of captions are read with them"
+        _require_equal(found.logits, captioner.predict(vision, part).logits, subject, what)
+
+
 def _select_commutes(subject: Subject) -> None:
     captioner, words = subject.captioner, _captions(subject)[:, 0]
     state = captioner.begin(subject.vision)
@@ -239,6 +247,7 @@ LAWS: Mapping[str, Callable[[Subject], None]] = MappingProxyType(
         "padding does not change logits": _padding,
         "batch order does not change logits": _batch_order,
         "grouping of captions does not change logits": _grouping,
+        "groups of captions of unlike length do not change each other": _groups_of_unlike_length,
         "continuations of one state do not disturb each other": _continuations,
         "select commutes with step": _select_commutes,
         "it reads no part of Vision but those it needs": _reads_what_it_needs,
