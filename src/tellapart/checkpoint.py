@@ -8,6 +8,7 @@ from pathlib import Path
 
 import torch
 
+from tellapart.averaging import Averages
 from tellapart.errors import TellapartError
 from tellapart.learner import Learner, Validation
 from tellapart.run import Run
@@ -34,13 +35,16 @@ class Progress:
         return False
 
 
-def save_checkpoint(run: Run, progress: Progress, learner: Learner, optimiser: torch.optim.Optimizer) -> None:
+def save_checkpoint(
+    run: Run, progress: Progress, learner: Learner, optimiser: torch.optim.Optimizer, averages: Averages
+) -> None:
     """Write all that a resumed run needs, then drop older checkpoints."""
     path = run.checkpoint(progress.step)
     state = {
         "progress": asdict(progress),
         "step": learner.step.state_dict(),  # the network, and what an objective has learnt or noted
         "optimiser": optimiser.state_dict(),
+        "averages": averages.state(),
         "fingerprint": learner.fingerprint,
     }
     with new_file(path) as temporary:
@@ -49,9 +53,14 @@ def save_checkpoint(run: Run, progress: Progress, learner: Learner, optimiser: t
 
 
 def load_checkpoint(
-    run: Run, learner: Learner, optimiser: torch.optim.Optimizer, *, world: World = ALONE
+    run: Run,
+    learner: Learner,
+    optimiser: torch.optim.Optimizer,
+    averages: Averages,
+    *,
+    world: World = ALONE,
 ) -> Progress:
-    """Put network and optimiser where the newest checkpoint left them; without one, start at step 0."""
+    """Put all where the newest checkpoint left it; without one, start at step 0."""
     path = run.latest_checkpoint()
     if path is None:
         if world.leads:
@@ -60,7 +69,7 @@ def load_checkpoint(
     try:
         state = torch.load(path, weights_only=True, map_location=world.device)
         words, progress = state["fingerprint"], Progress(**state["progress"])
-        weights, moments = state["step"], state["optimiser"]
+        weights, moments, means = state["step"], state["optimiser"], state.get("averages", {})
     except (OSError, RuntimeError, EOFError, KeyError, TypeError, pickle.UnpicklingError) as error:
         raise TellapartError(
             f"{path}: damaged checkpoint, or one of an earlier version",
@@ -70,6 +79,7 @@ def load_checkpoint(
         raise _other_words(path)
     learner.step.load_state_dict(weights)
     optimiser.load_state_dict(moments)
+    averages.restore(means)
     if world.leads:
         run.forget_after(progress.step)
     return progress

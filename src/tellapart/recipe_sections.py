@@ -166,6 +166,13 @@ class LoopConfig(Config):
     precision: Literal["single", "bf16"] = Field(
         "single", description="bf16: matrix products in 16 bits, weights in 32"
     )
+    average: float = Field(
+        0.0,
+        ge=0,
+        lt=1,
+        description="share that stays of the mean of the weights at each step, 0.999 say; the mean is what "
+        "is validated and kept; 0: the last weights are",
+    )
 
 
 class TrainingConfig(LoopConfig):

@@ -19,6 +19,7 @@ from typing import Any
 
 import torch
 
+from tellapart.averaging import Averages
 from tellapart.captioner_learner import CaptionerLearner
 from tellapart.checkpoint import Progress, load_checkpoint, save_checkpoint
 from tellapart.corpus import Watch
@@ -144,7 +145,8 @@ def train_steps(
     """Train until the epochs, the patience or the processor time are over, telling of each step."""
     learner.step.to(world.device)
     optimiser = build_optimiser(recipe.optimiser, learner.step)
-    progress = load_checkpoint(run, learner, optimiser, world=world)
+    averages = Averages(learner.network, decay=recipe.training.average)
+    progress = load_checkpoint(run, learner, optimiser, averages, world=world)
     steps = learner.steps_per_epoch * recipe.training.epochs
     every = recipe.training.evaluate_every or learner.steps_per_epoch
     clock = CoreClock()
@@ -159,10 +161,12 @@ def train_steps(
             learner.after_step(number, world)
             speed = learner.tokens(number) / (time.perf_counter() - started)
             progress.step += 1
+            averages.note(progress.step)
             progress.core_seconds += world.total(clock.lap())
             validation, is_best = None, False
             if progress.step % every == 0 or why_stop(recipe, progress, steps):
-                progress, validation, is_best = validate(recipe, run, learner, progress, world)
+                with averages.in_use():
+                    progress, validation, is_best = validate(recipe, run, learner, progress, world)
                 progress.core_seconds += world.total(clock.lap())
             report = Report(
                 progress.step,
@@ -177,7 +181,7 @@ def train_steps(
             if world.leads:
                 log(run, report, every=recipe.training.log_every)
                 if validation or report.interrupted:
-                    save_checkpoint(run, progress, learner, optimiser)
+                    save_checkpoint(run, progress, learner, optimiser, averages)
             yield report
             if report.interrupted:
                 return
