@@ -5,11 +5,13 @@
 Prints a table: plain beams, consensus reranking of the 10 captions of a beam (m-RNN, section 8) by BLEU, by
 CIDEr and by what its authors' code calls BLEU, with neighbours by pooled and by refined feature; captions
 that neighbours have (Devlin et al. 2015); and oracles. Settings are the paper's: 60 neighbours, the
-175 (BLEU) or 125 (CIDEr) most similar captions. Then comes the difference in CIDEr-D from the plain
-beam of 5 with its interval (95 %), and the processor's seconds that choosing took.
+175 (BLEU) or 125 (CIDEr) most similar captions. Recalls and ranks are those of the own picture among all of
+the split, by `judge`. Then come the differences in CIDEr-D and R@1 from the plain beam of 5 with their
+intervals (95 %), and the processor's seconds that choosing took.
 
 --look prints CIDEr-D over other numbers of neighbours (refined) and captions instead, on val only.
---sets prints the diversity of 5 of 20 samples, the first and the best by consensus (UNKT, Table 2), instead.
+--sets prints the diversity of 5 of 20 samples instead: the first, the best by consensus (UNKT, Table 2), and
+the best that are unlike each other.
 """
 
 from __future__ import annotations
@@ -19,9 +21,11 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
-from benchmarks.objective_measures import LENGTH_PENALTY, WIDTH
+from benchmarks.objective_measures import JUDGE, LENGTH_PENALTY, WIDTH, caption_scores
 from benchmarks.objective_table import number
 from tellapart import score
 from tellapart.captioning import Describer, Wish, describe_corpus, load
@@ -33,6 +37,7 @@ from tellapart.consensus import (
     caption_by_neighbours,
     rerank_by_consensus,
     rerank_by_oracle,
+    unlike_sets,
 )
 from tellapart.corpus import Corpus, build_corpus
 from tellapart.data.examples import Example
@@ -41,6 +46,9 @@ from tellapart.errors import TellapartError
 from tellapart.metrics.score import Scores
 from tellapart.picture_pools import Pictures
 from tellapart.recipe import load_recipe
+from tellapart.retrievers.distinct import dot_products
+from tellapart.retrievers.loading import load_retriever
+from tellapart.retrievers.retriever import Retriever
 from tellapart.sources import read_examples, split_of
 from tellapart.training_neighbours import Sight, TrainingSet, gather_training_set, refined_sight
 from tellapart.vision.features import in_order
@@ -48,8 +56,20 @@ from tellapart.vision.features import in_order
 RECIPE = "mrnn-flickr8k"
 HYPOTHESES, SAMPLES, TOGETHER = 10, 20, 50
 CAPTIONS = (25, 60, 125, 175, 300)  # that count: m
-COLUMNS = ("BLEU-4", "METEOR", "CIDEr-D", "Distinct", "Novel", "Vocabulary", "Length")
-SET_COLUMNS = ("Div-1", "Div-2", "mBLEU-4", "SelfCIDEr", "Distinct-within")
+COLUMNS = (
+    *("BLEU-4", "METEOR", "CIDEr-D", "R@1", "R@5", "R@10", "Mean-rank"),
+    *("Distinct", "Novel", "Vocabulary", "Length", "Unsupported-detail"),
+)
+CHANGES = ("CIDEr-D", "R@1")
+SET_COLUMNS = (
+    "average CIDEr-D@5",
+    "oracle CIDEr-D@5",
+    "Div-1",
+    "Div-2",
+    "mBLEU-4",
+    "SelfCIDEr",
+    "Distinct-within",
+)
 WAYS = {
     "BLEU": Consensus("bleu"),
     "CIDEr": Consensus("cider"),
@@ -67,6 +87,8 @@ class Bench:
     train: Sequence[Example]
     pictures: Mapping[str, Pictures]  # by feature
     training: Mapping[str, TrainingSet]
+    judge: Retriever
+    seen: NDArray[np.float32]  # the photographs to caption, by the judge
 
     @property
     def references(self) -> list[list[str]]:
@@ -99,9 +121,10 @@ class Bench:
 
     def measure(self, captions: Sequence[str]) -> Scores:
         """One caption of each photograph."""
+        named = {some.image_id: caption for some, caption in zip(self.shown, captions, strict=True)}
         train = [list(some.captions) for some in self.train]
-        metrics = ["bleu", "meteor", "cider", "diversity"]
-        return score(list(captions), self.references, metrics=metrics, train=train)
+        matrix = dot_products(self.judge.embed_texts(captions), self.seen)
+        return caption_scores(named, self.shown, train, matrix=matrix, judge=self.judge.identity)
 
 
 def prepare(split: str) -> Bench:
@@ -120,7 +143,9 @@ def prepare(split: str) -> Bench:
     sights = {"pooled": Sight(describer.encoder), "refined": refined_sight(describer)}
     pictures = {name: sight.look([some.path for some in shown]) for name, sight in sights.items()}
     training = {name: gather_training_set(train, sight) for name, sight in sights.items()}
-    return Bench(describer, shown, corpus, train, pictures, training)
+    judge = load_retriever(JUDGE)
+    seen = judge.embed_images([some.path for some in shown])
+    return Bench(describer, shown, corpus, train, pictures, training, judge, seen)
 
 
 def rerankings(bench: Bench, hypotheses: Sequence[Sequence[str]]) -> Iterator[tuple[str, list[Reranked]]]:
@@ -140,9 +165,9 @@ def print_table(bench: Bench) -> None:
     """Plain beams first, then everything else."""
     hypotheses = bench.beams(HYPOTHESES)
     plain = bench.measure([texts[0] for texts in bench.beams(WIDTH)])
-    print(
-        f"| | {' | '.join(COLUMNS)} | CIDEr-D over beam {WIDTH} | seconds |\n|{'---|' * (len(COLUMNS) + 3)}"
-    )
+    over = [f"{name} over beam {WIDTH}" for name in CHANGES]
+    print("| |", " | ".join([*COLUMNS, *over, "seconds"]), "|")
+    print(f"|{'---|' * (len(COLUMNS) + len(over) + 2)}")
     print_row(f"plain beam {WIDTH}", plain, plain)
     print_row(f"plain beam {HYPOTHESES}", bench.measure([texts[0] for texts in hypotheses]), plain)
     started = time.process_time()
@@ -155,11 +180,12 @@ def print_table(bench: Bench) -> None:
 def print_row(name: str, scores: Scores, plain: Scores, seconds: str = "") -> None:
     """One line of the table."""
     cells = [number(scores[column].corpus) for column in COLUMNS]
-    change = ""
+    changes = [""] * len(CHANGES)
     if scores is not plain:
-        (found,) = (one for one in compare(plain, scores) if one.name == "CIDEr-D")
-        change = f"{found.value:+.3f} [{found.low:+.3f}, {found.high:+.3f}]"
-    print("|", " | ".join([name, *cells, change, seconds]), "|", flush=True)
+        found = {one.name: one for one in compare(plain, scores)}
+        ordered = [found[column] for column in CHANGES]
+        changes = [f"{one.value:+.3f} [{one.low:+.3f}, {one.high:+.3f}]" for one in ordered]
+    print("|", " | ".join([name, *cells, *changes, seconds]), "|", flush=True)
 
 
 def print_look(bench: Bench) -> None:
@@ -190,8 +216,9 @@ def print_sets(bench: Bench) -> None:
     for name, how in WAYS.items():
         found = rerank_by_consensus(drawn, bench.pictures["refined"], bench.training["refined"], how)
         sets[f"best by {name}, refined"] = best_sets(found)
+        sets[f"best by {name}, refined, and unlike"] = unlike_sets(found)
     for name, chosen in sets.items():
-        within = score(chosen, bench.references, metrics=["cider", "sets"])
+        within = score(chosen, bench.references, metrics=["cider", "oracle", "sets"])
         cells = [number(within[column].corpus) for column in ("CIDEr-D", *SET_COLUMNS)]
         print("|", " | ".join([name, *cells]), "|", flush=True)
 

@@ -20,6 +20,7 @@ from tellapart.consensus import (
     caption_by_neighbours,
     rerank_by_consensus,
     rerank_by_oracle,
+    unlike_sets,
 )
 from tellapart.corpus import build_corpus
 from tellapart.data.readers import read_dataset
@@ -195,6 +196,21 @@ def test_best_sets_are_the_first_few() -> None:
     for count in (0, 7):
         with pytest.raises(TellapartError, match=f"the {count} best of the 6"):
             best_sets([ranked], count)
+
+
+def test_unlike_sets_pass_over_what_says_the_same() -> None:
+    texts = ("a dog runs on the grass", "a dog runs on the green grass", "two cats sleep on a sofa", "a dog")
+    images = [
+        Reranked(tuple(ScoredCaption(text, 1.0 - rank / 10) for rank, text in enumerate(texts))),
+        Reranked(tuple(ScoredCaption(text, 5.0) for text in reversed(texts))),
+    ]
+    assert unlike_sets(images, 2)[0] == (texts[0], texts[2])
+    assert unlike_sets(images, 3, trade_off=0.0) == best_sets(images, 3)
+    assert unlike_sets(images, 4, trade_off=1.0)[1][0] == texts[3]
+    assert [sorted(found) for found in unlike_sets(images, 4)] == [sorted(texts)] * 2
+    assert unlike_sets([], 2) == []
+    with pytest.raises(TellapartError, match="the 5 best of the 4"):
+        unlike_sets(images)
 
 
 def test_a_record_as_plain_values() -> None:

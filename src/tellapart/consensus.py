@@ -30,6 +30,7 @@ from tellapart.picture_pools import Pictures
 from tellapart.registry import suggest
 from tellapart.reranking.consensus import Similarity, best_first, consensus_scores, mutual_consensus
 from tellapart.reranking.pieces import Piece
+from tellapart.reranking.sets import choose_set
 from tellapart.retrievers.retriever import Watch, unwatched
 from tellapart.training_neighbours import TrainingSet, words_of
 
@@ -255,13 +256,44 @@ def best_sets(reranked: Sequence[Reranked], count: int = 5) -> list[tuple[str, .
 
     A caption that was drawn twice is there twice, as in published programs.
     """
+    _expect_enough(reranked, count)
+    return [tuple(one.caption for one in image.candidates[:count]) for image in reranked]
+
+
+def unlike_sets(
+    reranked: Sequence[Reranked], count: int = 5, *, trade_off: float = 0.5
+) -> list[tuple[str, ...]]:
+    """A few captions of each image that are good and unlike each other, the best first.
+
+    Args:
+        reranked: the candidates; a score counts from 0, that of the worst of its image, to 1, the best.
+        count: of captions an image.
+        trade_off: from 0, the best alone, to 1, unlikeness alone (`choose_set`). How alike two are is the
+            mean F1 of their n-grams (`mean_f1_of_pairs`).
+    """
+    _expect_enough(reranked, count)
+    texts = [[one.caption for one in image.candidates] for image in reranked]
+    words = [words_of(group) for group in texts]
+    sentences = CountedCaptions.count(words).sentences
+    values, chosen, begin = mean_f1_of_pairs(sentences, sentences), [], 0
+    for image, group in zip(reranked, texts, strict=True):
+        end = begin + len(group) ** 2
+        alike = values[begin:end].reshape(len(group), -1)
+        scores = np.array([one.score for one in image.candidates])
+        quality = (scores - scores.min()) / (np.ptp(scores) or 1.0)
+        rows = choose_set(quality, alike, count, trade_off=trade_off)
+        chosen.append(tuple(group[row] for row in rows.tolist()))
+        begin = end
+    return chosen
+
+
+def _expect_enough(reranked: Sequence[Reranked], count: int) -> None:
     for row, image in enumerate(reranked):
         if not 1 <= count <= len(image.candidates):
             raise TellapartError(
                 f"the {count} best of the {len(image.candidates)} candidates of image {row} were asked for",
                 hint="draw more samples an image, or ask for fewer",
             )
-    return [tuple(one.caption for one in image.candidates[:count]) for image in reranked]
 
 
 def _expect_texts(groups: Sequence[Sequence[str]], names: Sequence[str], role: str) -> None:
