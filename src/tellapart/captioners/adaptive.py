@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -15,9 +14,10 @@ from tellapart.captioners.lstm import lstm_update
 from tellapart.captioners.memory import Remember, grid_needs
 from tellapart.captioners.per_image import PerImage
 from tellapart.captioners.seen import Seen
+from tellapart.captioners.sees_first import SeesFirst
 from tellapart.captioners.settings.recurrent import AdaptiveConfig
 from tellapart.data.word_text import WordText
-from tellapart.types import Captioner, Prediction, Vision
+from tellapart.types import Prediction, Vision
 from tellapart.vision.traits import EncoderTraits
 
 
@@ -43,14 +43,12 @@ class Look:
     weights: Float[Tensor, "b q n"]  # α̂_t
 
 
-class Adaptive(Captioner[AdaptiveState]):
+class Adaptive(SeesFirst[AdaptiveState, Seen]):
     """One LSTM; at each word it looks at the grid or trusts its own memory, the sentinel (Eq. 4-16).
 
     Attention is over the places of the grid, then the concept words, and the sentinel in the last column, so
     that column is β_t. Nothing that was attended to flows back into the LSTM, so all words look at once.
     """
-
-    sees_once = True
 
     def __init__(self, config: AdaptiveConfig, *, text: WordText, traits: EncoderTraits) -> None:
         super().__init__()
@@ -75,17 +73,8 @@ class Adaptive(Captioner[AdaptiveState]):
         self.copy_words = CopyWords(hidden=width, width=width) if config.copy_words else None
         self.dropout = nn.Dropout(config.dropout)
 
-    def predict(self, vision: Vision, tokens: Int[Tensor, "b k t"]) -> Prediction:
-        """Only the LSTM runs word by word; sentinel, attention and last layer take all words at once."""
-        return self.read(self.see(vision), tokens)
-
-    def predict_each(self, vision: Vision, parts: Sequence[Int[Tensor, "b _ _"]]) -> list[Prediction]:
-        """The same of several groups; the picture is seen once."""
-        seen = self.see(vision)
-        return [self.read(seen, tokens) for tokens in parts]
-
     def read(self, seen: Seen, tokens: Int[Tensor, "b k t"]) -> Prediction:
-        """Captions of pictures that were seen."""
+        """Only the LSTM runs word by word; sentinel, attention and last layer take all words at once."""
         images, captions, length = tokens.shape
         gates = self.gates_of_word(self.dropout(self.embedding(tokens))) + seen.gates[:, None, None]
         of_lstm, of_sentinel = torch.split(gates.flatten(0, 1), [4 * self.width, self.width], dim=2)

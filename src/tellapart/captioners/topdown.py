@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -15,9 +14,10 @@ from tellapart.captioners.lstm import lstm_update
 from tellapart.captioners.memory import Memory, Remember, grid_needs
 from tellapart.captioners.per_image import PerImage
 from tellapart.captioners.seen import Seen
+from tellapart.captioners.sees_first import SeesFirst
 from tellapart.captioners.settings.recurrent import TopDownConfig
 from tellapart.data.word_text import WordText
-from tellapart.types import Captioner, Prediction, Vision
+from tellapart.types import Prediction, Vision
 from tellapart.vision.traits import EncoderTraits
 
 
@@ -47,14 +47,12 @@ class TopDownState:
         return TopDownState(self.recurrent.select(rows), self.image.select(rows))
 
 
-class TopDown(Captioner[TopDownState]):
+class TopDown(SeesFirst[TopDownState, Seen]):
     """An LSTM that chooses where to look, and one that writes what was seen there (Eq. 1-7).
 
     The image features v_i are the places of the grid behind a layer of their own, then the concept words; the
     mean v̄ is of the places alone.
     """
-
-    sees_once = True
 
     def __init__(self, config: TopDownConfig, *, text: WordText, traits: EncoderTraits) -> None:
         super().__init__()
@@ -78,17 +76,8 @@ class TopDown(Captioner[TopDownState]):
         self.copy_words = CopyWords(hidden=width, width=width) if config.copy_words else None
         self.dropout = nn.Dropout(config.dropout)
 
-    def predict(self, vision: Vision, tokens: Int[Tensor, "b k t"]) -> Prediction:
-        """Word by word, but words go in and logits come out all at once."""
-        return self.read(self.see(vision), tokens)
-
-    def predict_each(self, vision: Vision, parts: Sequence[Int[Tensor, "b _ _"]]) -> list[Prediction]:
-        """The same of several groups; the picture is seen once."""
-        seen = self.see(vision)
-        return [self.read(seen, tokens) for tokens in parts]
-
     def read(self, seen: Seen, tokens: Int[Tensor, "b k t"]) -> Prediction:
-        """Captions of pictures that were seen."""
+        """Word by word, but words go in and logits come out all at once."""
         images, captions, length = tokens.shape
         gates = self.gates_of_word(self.dropout(self.embedding(tokens))) + seen.gates[:, None, None]
         recurrent = self.nothing_read(gates[:, :, 0].flatten(0, 1))

@@ -29,13 +29,17 @@ from tellapart.captioners.attention import (
 from tellapart.captioners.copying import CopyWords
 from tellapart.captioners.memory import Memory, Remember, grid_needs
 from tellapart.captioners.per_image import PerImage
+from tellapart.captioners.sees_first import SeesFirst
 from tellapart.captioners.settings.transformer import TransformerConfig, TransformerSizes
 from tellapart.data.word_text import WordText
 from tellapart.errors import TellapartError
-from tellapart.types import Captioner, Prediction, Vision
+from tellapart.types import Prediction, Vision
 from tellapart.vision.traits import EncoderTraits
 
 LONGEST = 256  # tokens of a caption
+
+Encoded = tuple[Tensor, ...]
+"""Bias and concept words of the memory, the memory as the encoder left it, keys and values of each layer."""
 
 
 class WordTable(nn.Module):
@@ -176,14 +180,13 @@ class TransformerState:
         return TransformerState(self.images.select(rows), tuple(past.select(rows) for past in self.pasts))
 
 
-class Transformer(Captioner[TransformerState]):
+class Transformer(SeesFirst[TransformerState, Encoded]):
     """An encoder of the memory and a decoder of words, of whatever layers it is given.
 
     `hidden` is the output of every decoder layer, `attention` what its words attended to in the memory: the
     places of the grid, then the concept words.
     """
 
-    sees_once = True
     moments: Tensor  # (LONGEST, d): a vector a place in the caption
 
     def __init__(
@@ -217,14 +220,9 @@ class Transformer(Captioner[TransformerState]):
         """Its layers, the lowest first."""
         return [cast("DecoderLayer", layer) for layer in self.layers]
 
-    def predict(self, vision: Vision, tokens: Int[Tensor, "b k t"]) -> Prediction:
+    def read(self, seen: Encoded, tokens: Int[Tensor, "b k t"]) -> Prediction:
         """All words of all captions at once."""
-        return self.predict_each(vision, [tokens])[0]
-
-    def predict_each(self, vision: Vision, parts: Sequence[Int[Tensor, "b _ _"]]) -> list[Prediction]:
-        """The same of several groups; the encoder runs once."""
-        seen = self.see(vision)
-        return [self.advance(tokens, self.state(seen, group=tokens.size(1)))[0] for tokens in parts]
+        return self.advance(tokens, self.state(seen, group=tokens.size(1)))[0]
 
     def begin(self, vision: Vision) -> TransformerState:
         """The memory, and no word."""
@@ -237,14 +235,14 @@ class Transformer(Captioner[TransformerState]):
         prediction, after = self.advance(state.images.grouped(token).unsqueeze(2), state)
         return prediction.logits.flatten(0, 2), after
 
-    def see(self, vision: Vision) -> tuple[Tensor, ...]:
+    def see(self, vision: Vision) -> Encoded:
         """All that needs no words: the memory, encoded, and each layer's keys and values of it."""
         memory = self.remember_places(vision)
         encoded = self.encoder(memory.values, memory.bias)
         kept = [tensor for layer in self.decoder for tensor in layer.memory.keep(encoded)]
         return memory.bias, memory.words, encoded[:, -1], *kept
 
-    def state(self, seen: tuple[Tensor, ...], *, group: int) -> TransformerState:
+    def state(self, seen: Encoded, *, group: int) -> TransformerState:
         """Before the first word of `group` captions an image."""
         rows = len(seen[0]) * group
         return TransformerState(
