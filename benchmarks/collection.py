@@ -53,10 +53,20 @@ class Ran:
         return self.photographs / self.seconds
 
 
-def caption(folder: Path) -> Ran:
-    """Caption all pictures of a folder as a user would, with nothing remembered."""
+def caption(folder: Path, *flags: str) -> Ran:
+    """Caption the pictures of a folder as a user would, with nothing remembered."""
     with tempfile.TemporaryDirectory() as cache:
-        command = [sys.executable, "-m", "tellapart", "caption", str(folder), "--effort", "0", "--json"]
+        command = [
+            sys.executable,
+            "-m",
+            "tellapart",
+            "caption",
+            str(folder),
+            "--effort",
+            "0",
+            "--json",
+            *flags,
+        ]
         started, before = time.perf_counter(), _processor()
         ended = subprocess.run(
             [sys.executable, "-m", "benchmarks.peak", *command],
@@ -89,7 +99,7 @@ def generate(folder: Path, checkpoint: Path) -> float:
 
 
 def alter(photographs: Sequence[Path], count: int, folder: Path) -> None:
-    """Fill a folder with so many pictures; those that are there stay."""
+    """Fill a folder up to so many pictures; those that are there stay."""
     folder.mkdir(parents=True, exist_ok=True)
     for number in range(len(list(folder.iterdir())), count):
         chance = np.random.default_rng(number)
@@ -139,9 +149,9 @@ def growth(photographs: Sequence[Path], sizes: Sequence[int], folder: Path) -> l
     all_ran = []
     print("| pictures | seconds | processor's seconds | processor's ms a picture | peak MiB |")
     print("|--:|--:|--:|--:|--:|")
+    alter(photographs, max(sizes), folder)
     for size in sizes:
-        alter(photographs, size, folder)
-        ran = caption(folder)
+        ran = caption(folder, "--limit", str(size))
         all_ran.append(ran)
         each = 1000 * ran.processor / ran.photographs
         cells = (

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jaxtyping import Float32
 from PIL import Image
+from tests.vision.test_mapped_file import SMAPS, held
 
 from tellapart.errors import TellapartError
 from tellapart.vision.cache import FeatureCache, digest_of
@@ -160,3 +161,18 @@ def test_two_caches_of_one_encoder_are_the_same_one(tmp_path: Path) -> None:
     one, other = FeatureCache(tmp_path, Counting()), FeatureCache(tmp_path, Counting())
     one.write({b"a": from_bits(bytes(SIZE))}, PARTS)
     assert other.holds(b"a", PARTS)
+
+
+@pytest.mark.skipif(not SMAPS.exists(), reason="only Linux tells")
+def test_what_was_written_and_looked_for_is_not_held_in_memory(tmp_path: Path) -> None:
+    cache = FeatureCache(tmp_path, Counting())
+    for number in range(40):
+        digests = [digest_of(bytes([number, place])) for place in range(50)]
+        assert not any(cache.holds(digest, PARTS) for digest in digests)
+        cache.write(dict.fromkeys(digests, from_bits(bytes(SIZE))), PARTS)
+        assert all(cache.holds(digest, PARTS) for digest in digests)
+    file = cache.path / "data.mdb"
+    looked_at = held(file)
+    cache.write({digest_of(b"one more"): from_bits(bytes(SIZE))}, PARTS)
+    assert looked_at > 100
+    assert held(file) < 50

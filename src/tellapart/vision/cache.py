@@ -22,7 +22,9 @@ from tellapart.arrays import Float16
 from tellapart.errors import TellapartError
 from tellapart.vision.encoder import Encoder
 from tellapart.vision.features import PARTS, Features
+from tellapart.vision.mapped_file import let_go
 
+_FILE = "data.mdb"
 MAP_SIZE = 1 << 40  # address space to reserve, not disk space: the file grows with what is in it
 
 
@@ -66,6 +68,7 @@ class FeatureCache:
                 f"{self.path}: cannot store features ({error})",
                 hint="free some disk space, or name another folder with TELLAPART_CACHE; nothing is lost",
             ) from error
+        let_go(self.path / _FILE)  # to look for a picture maps pages of many others
 
     @contextmanager
     def _reading(self) -> Iterator[Any]:
@@ -113,6 +116,6 @@ def _open_store(path: str) -> Any:
 def _refuse_truncated(store: Any, path: Path) -> None:
     # Reading a mapped page behind the end of a cut file would kill the process with SIGBUS.
     needed = (store.info()["last_pgno"] + 1) * store.stat()["psize"]
-    if (path / "data.mdb").stat().st_size < needed:
+    if (path / _FILE).stat().st_size < needed:
         store.close()  # or the whole file that replaces it could not be opened while the error is kept
         raise lmdb.CorruptedError("the file is shorter than its own index says")
