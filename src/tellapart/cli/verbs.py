@@ -26,6 +26,7 @@ HOMES = {
     "self-retrieve": "self_retrieve:self_retrieve",
     "audit": "audit:audit",
     "entropy": "entropy:entropy",
+    "reproduce": "reproduce:reproduce",
     "list": "listing:list_parts",
     "data": "data:app",
     "recipe": "recipe:app",

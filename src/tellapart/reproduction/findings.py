@@ -1,0 +1,322 @@
+"""All that came out of a plan, as the report tells it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tellapart.data.examples import Example
+from tellapart.metrics.score import plain
+from tellapart.reproduction.budget import Chosen
+from tellapart.reproduction.measuring import Bench, Figures
+from tellapart.reproduction.plan import Cell, Job, Paper, cell
+from tellapart.reproduction.running import Workshop, cells_on
+from tellapart.reproduction.score_files import read_scores, write_scores
+from tellapart.reproduction.shelf import LOG, Made, about_here
+from tellapart.reproduction.verdicts import Judged, judge
+from tellapart.reproduction.writing import Watch
+from tellapart.sources import by_hash
+
+SHOWN = 6  # pictures of a gallery by each rule
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """How a run learnt: a measure on the validation split, by step."""
+
+    job: str
+    method: str
+    measure: str
+    steps: tuple[int, ...]
+    values: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Exhibit:
+    """A picture, what people wrote of it, and what methods did."""
+
+    image_id: str
+    path: Path
+    people: str
+    captions: tuple[tuple[str, str], ...]  # the cell and its caption
+
+
+@dataclass(frozen=True, slots=True)
+class Gallery:
+    """Pictures, and the rule that picked them: nobody did by hand."""
+
+    rule: str
+    exhibits: tuple[Exhibit, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A cell by how accurate its captions are, and how often they find their picture."""
+
+    name: str
+    found: float  # R@1 by the judge
+    accuracy: float  # CIDEr-D
+    is_best: bool  # whether no other is better in both
+
+
+@dataclass(frozen=True, slots=True)
+class Chapter:
+    """A paper, its claims judged, and pictures."""
+
+    paper: Paper
+    judged: tuple[Judged, ...]
+    galleries: tuple[Gallery, ...]
+
+
+@dataclass(frozen=True)
+class Findings:
+    """Everything, whatever form it is told in."""
+
+    ground: str
+    command: str
+    chosen: Chosen
+    chapters: tuple[Chapter, ...]
+    cells: Mapping[Cell, Mapping[int, Figures]]
+    made: tuple[Made, ...]
+    curves: tuple[Curve, ...]
+    judge: str
+    teacher: str
+    pictures: int
+    about: Mapping[str, str] = field(default_factory=about_here)
+
+    def seeds(self, text: str) -> Mapping[int, Figures]:
+        """What is known of a cell as papers name it, by seed."""
+        wanted = cell(text)
+        return self.cells.get(Cell(self.chosen.name(wanted.method), wanted.way), {})
+
+    def value(self, text: str, measure: str) -> float | None:
+        """The mean over seeds of a measure; None where it was not run or not measured."""
+        found = [one.scores[measure].corpus for one in self.seeds(text).values() if measure in one]
+        return plain(float(np.mean(found))) if found else None
+
+    def spread(self, text: str, measure: str) -> float | None:
+        """The standard deviation over seeds, where there are several."""
+        found = [one.scores[measure].corpus for one in self.seeds(text).values() if measure in one]
+        return float(np.std(found, ddof=1)) if len(found) > 1 else None
+
+    def marks(self, paper: Paper) -> list[Mark]:
+        """The rows of the table that a paper wants drawn, those that were run."""
+        rows = [row.ours for table in paper.tables if table.name == paper.plot for row in table.rows]
+        places = {name: (self.value(name, "R@1"), self.value(name, "CIDEr-D")) for name in rows}
+        known = {
+            name: (found, accuracy)
+            for name, (found, accuracy) in places.items()
+            if found is not None and accuracy is not None
+        }
+        return [Mark(name, *place, is_best=name in front(known)) for name, place in known.items()]
+
+    @property
+    def signatures(self) -> dict[str, str]:
+        """How each measure was computed; where ways differ in it, the first."""
+        found: dict[str, str] = {}
+        for figures in self._figures():
+            for name, signature in figures.scores.signatures.items():
+                found.setdefault(name, signature)
+        return found
+
+    @property
+    def skipped(self) -> dict[str, str]:
+        """Measures that could not run here, and why."""
+        return {name: why for figures in self._figures() for name, why in figures.scores.skipped.items()}
+
+    def _figures(self) -> Iterator[Figures]:
+        return (figures for seeds in self.cells.values() for figures in seeds.values())
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain values."""
+        return {
+            "ground": self.ground,
+            "command": self.command,
+            "about": dict(self.about),
+            "given_up": list(self.chosen.given_up),
+            "judge": self.judge,
+            "teacher": self.teacher,
+            "claims": [
+                _claim(chapter.paper.name, one) for chapter in self.chapters for one in chapter.judged
+            ],
+            "cells": {
+                str(name): {
+                    "seeds": sorted(seeds),
+                    "scores": {measure: self.value(str(name), measure) for measure in _measures(seeds)},
+                }
+                for name, seeds in self.cells.items()
+            },
+            "signatures": self.signatures,
+        }
+
+
+def front(places: Mapping[str, tuple[float, float]]) -> set[str]:
+    """The names that no other is better than in both, nor better in one and as good in the other (Pareto)."""
+    return {
+        name
+        for name, (x, y) in places.items()
+        if not any(a >= x and b >= y and (a, b) != (x, y) for a, b in places.values())
+    }
+
+
+def _measures(seeds: Mapping[int, Figures]) -> list[str]:
+    return list(dict.fromkeys(name for figures in seeds.values() for name in figures.scores))
+
+
+def _claim(paper: str, judged: Judged) -> dict[str, Any]:
+    return {
+        "paper": paper,
+        "claim": judged.claim.name,
+        "verdict": judged.verdict,
+        "parts": [
+            {
+                "measure": one.part.measure,
+                "one": one.part.one,
+                "direction": one.part.direction,
+                "other": one.part.other,
+                "difference": one.value,
+                "interval": [one.low, one.high],
+                "holds": one.holds,
+                "seeds": one.seeds,
+            }
+            for one in judged.parts
+        ],
+    }
+
+
+def gather(
+    shop: Workshop, papers: Sequence[Paper], chosen: Chosen, *, command: str, watch: Watch
+) -> Findings:
+    """Measure all that is on the shelf, and judge every claim."""
+    ground = shop.ground
+    bench = Bench(shop.shown, shop.retriever(ground.judge), ground.encoder, ground.language_model)
+    cells, made, first = _measured(shop, bench, watch)
+    by_paper = {str(name): seeds for name, seeds in cells.items()}
+    renamed = {
+        str(each): by_paper.get(str(Cell(chosen.name(each.method), each.way)), {})
+        for paper in papers
+        for each in paper.cells
+    }
+    chapters = tuple(
+        Chapter(
+            paper,
+            tuple(judge(claim, renamed) for claim in paper.claims),
+            _galleries(paper, shop, chosen, cells, first),
+        )
+        for paper in papers
+    )
+    return Findings(
+        ground.name,
+        command,
+        chosen,
+        chapters,
+        cells,
+        tuple(made),
+        tuple(_curves(shop)),
+        bench.judge.identity,
+        ground.teacher,
+        len(shop.shown.test),
+    )
+
+
+Captions = dict[Cell, dict[str, str]]  # of the first seed, by picture
+
+
+def _measured(
+    shop: Workshop, bench: Bench, watch: Watch
+) -> tuple[dict[Cell, dict[int, Figures]], list[Made], Captions]:
+    cells: dict[Cell, dict[int, Figures]] = {}
+    made, captions = [], Captions()
+    present = list(cells_on(shop.shelf, shop.plan))
+    for number, (job, way) in enumerate(present):
+        watch("measuring", number, len(present))
+        kept = shop.shelf.read(job, way.name, digest=shop.digest(job.method))
+        made.append(kept.made)
+        lines, name = kept.lines, Cell(job.method.name, way.name)
+        if job.seed == 1 and lines[0].captions:
+            captions[name] = {line.image_id: line.captions[0] for line in lines}
+        path = shop.out / "scores" / f"{job.name}-{way.name}.npz"
+        key = hashlib.sha256(
+            kept.path.read_bytes() + repr((bench.judge.identity, bench.encoder)).encode()
+        ).hexdigest()
+        scores = read_scores(path, key=key)
+        figures = bench.measure(way, lines, of_people=job.method.kind == "people", known=scores)
+        if scores is None:
+            write_scores(path, figures.scores, key=key)
+        cells.setdefault(name, {})[job.seed] = figures
+    return cells, made, captions
+
+
+def _curves(shop: Workshop) -> Iterator[Curve]:
+    for job in shop.plan.jobs:
+        if shop.shelf.holds(job, LOG):
+            kept = shop.shelf.read(job, LOG, digest=shop.digest(job.method))
+            yield from _curves_of(job, kept.entries)
+
+
+def _curves_of(job: Job, entries: Sequence[Mapping[str, Any]]) -> Iterator[Curve]:
+    """A curve for each measure that was validated more than once."""
+    for measure in entries[0]["validation"] if len(entries) > 1 else ():
+        values = [entry["validation"].get(measure) for entry in entries]
+        if all(isinstance(value, int | float) for value in values):
+            steps = tuple(int(entry["step"]) for entry in entries)
+            yield Curve(job.name, job.method.name, measure, steps, tuple(map(float, values)))
+
+
+def _galleries(
+    paper: Paper,
+    shop: Workshop,
+    chosen: Chosen,
+    cells: Mapping[Cell, Mapping[int, Figures]],
+    captions: Captions,
+) -> tuple[Gallery, ...]:
+    """Pictures by the hash of their ids; and those whose rank the last method changed most, either way."""
+    names = [cell(text) for text in paper.gallery.cells]
+    shown = [one for one in (Cell(chosen.name(name.method), name.way) for name in names) if one in captions]
+    if not shown:
+        return ()
+    by_id = {some.image_id: some for some in shop.shown.test}
+
+    def exhibit(example: Example) -> Exhibit:
+        said = tuple((str(name), captions[name][example.image_id]) for name in shown)
+        return Exhibit(example.image_id, example.path, example.captions[0], said)
+
+    hashed = Gallery(
+        f"the first {SHOWN} test pictures in the order of the SHA-256 of their ids",
+        tuple(exhibit(some) for some in by_hash(shop.shown.test)[:SHOWN]),
+    )
+    gains = _gains(cells, shown)
+    if not gains:
+        return (hashed,)
+    told = f"by the judge, of {shown[-1]} against {shown[0]}, seed 1; ties by id"
+    best = Gallery(
+        f"the {SHOWN} largest gains in the rank of the own picture {told}",
+        _pick(gains[:SHOWN], by_id, exhibit),
+    )
+    worst = Gallery(
+        f"the {SHOWN} largest losses in that rank {told}", _pick(gains[::-1][:SHOWN], by_id, exhibit)
+    )
+    return hashed, best, worst
+
+
+def _pick(names: Sequence[str], by_id: Mapping[str, Example], exhibit: Any) -> tuple[Exhibit, ...]:
+    return tuple(exhibit(by_id[name]) for name in names)
+
+
+def _gains(cells: Mapping[Cell, Mapping[int, Figures]], shown: Sequence[Cell]) -> list[str]:
+    """Ids of pictures, those whose rank fell most first; none where the judge has not ranked both."""
+    first, last = (cells[name].get(1) for name in (shown[0], shown[-1]))
+    if first is None or last is None or shown[0] == shown[-1]:
+        return []
+    if "Mean-rank" not in first or "Mean-rank" not in last:
+        return []
+    before, after = first.scores["Mean-rank"].each, last.scores["Mean-rank"].each
+    assert before is not None
+    assert after is not None
+    ids = first.scores.ids
+    return [name for _, name in sorted(zip((after - before).tolist(), ids, strict=True))]

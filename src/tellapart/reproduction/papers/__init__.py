@@ -1,0 +1,1 @@
+"""What each paper says, as data: its methods, its tables, its claims."""

@@ -1,0 +1,150 @@
+"""Every method on one base captioner, and mixtures that none of the papers tried."""
+
+from __future__ import annotations
+
+from tellapart.reproduction.methods import CDP, MRNN, MRNN_MLE, PEOPLE, SLOWLY, SMILE, TAUGHT, from_mrnn
+from tellapart.reproduction.papers.unkt import HALVES
+from tellapart.reproduction.plan import Claim, Column, Paper, Part, Row, Showing, Table
+
+_CONTRASTIVE = "objective.name=contrastive"
+_DPO = ("objective.name=dpo", TAUGHT, "objective.mle_weight=1.0", SLOWLY)
+CL = from_mrnn("mrnn+cl", "contrastive learning", _CONTRASTIVE, minutes=14, priority=1)
+ALONE = (
+    from_mrnn("mrnn+il", "introspective learning", "objective.name=introspective", minutes=5),
+    CL,
+    from_mrnn(
+        "mrnn-high",
+        "gone on with generic captions: the teacher of UNKT",
+        *("objective.name=mle", "data.format=jsonl", "data.images=", "data.path={halves}/high.jsonl"),
+        minutes=2,
+    ),
+    from_mrnn(
+        "mrnn+unkt",
+        "UNKT in words and states: m-RNN attends to nothing",
+        *("objective.name=unkt", "objective.teacher={mrnn-high}"),
+        *("objective.weight=0.3", "objective.attention=false"),
+        minutes=6,
+        priority=1,
+    ),
+    from_mrnn("mrnn+unlikelihood", "unlikelihood", "objective.name=unlikelihood", minutes=3),
+    from_mrnn(
+        "mrnn+cider-btw",
+        "likelihood that counts distinctive captions more",
+        *("objective.name=mle", "objective.caption_weights=cider-btw"),
+        minutes=3,
+    ),
+    from_mrnn(
+        "mrnn+reward",
+        "CIDEr-D as a reward",
+        "objective.name=reward",
+        "objective.baseline=mean",
+        SLOWLY,
+        minutes=10,
+    ),
+    from_mrnn("mrnn+dpo", "preferences by self-retrieval", *_DPO, minutes=10, priority=1),
+)
+MIXED = (
+    from_mrnn(
+        "mrnn+smile+cl",
+        "SMILE and contrastive learning at once",
+        "objective.name=mix",
+        'objective.parts=[{ name = "smile", mle_share = 0.1 }, { name = "contrastive" }]',
+        minutes=16,
+    ),
+    from_mrnn(
+        "mrnn+smile-then-cdp",
+        "specificity after SMILE",
+        *("objective.name=specificity", "objective.loss=cdp", TAUGHT),
+        *("objective.compat=authors", "objective.mle_weight=1.0"),
+        start="mrnn+smile",
+        minutes=10,
+    ),
+    from_mrnn(
+        "mrnn+cl-then-dpo", "preferences on top of contrastive learning", *_DPO, start="mrnn+cl", minutes=10
+    ),
+)
+METHODS = (MRNN, MRNN_MLE, PEOPLE, SMILE, CDP, HALVES, *ALONE, *MIXED)
+_CAPTIONERS = [method for method in METHODS if method.kind == "train" and method.name != "mrnn-high"]
+COLUMNS = (
+    Column("CIDEr-D", "CIDEr-D"),
+    Column("METEOR", "METEOR"),
+    Column("BLEU-4", "BLEU-4"),
+    Column("R@1, %", "R@1", 100.0, 1),
+    Column("R@10, %", "R@10", 100.0, 1),
+    Column("mean rank", "Mean-rank", 1.0, 1),
+    Column("R@1 of ten look-alikes, %", "R@1-near", 100.0, 1),
+    Column("distinct, %", "Distinct", 100.0, 1),
+    Column("novel, %", "Novel", 100.0, 1),
+    Column("vocabulary", "Vocabulary", 1.0, 0),
+    Column("Div-1 of 5 samples", "Div-1", 1.0, 3, way="samples5"),
+    Column("perplexity", "Perplexity", 1.0, 0),
+    Column("words", "Length", 1.0, 1),
+)
+
+
+def _rows() -> tuple[Row, ...]:
+    plain = [Row(f"{method.name}: {method.says}", f"{method.name}/beam5") for method in _CAPTIONERS]
+    chosen = [Row(f"{method.name}, margin of 10", f"{method.name}/margin") for method in _CAPTIONERS]
+    consensus = [
+        Row(f"{name}, consensus by CIDEr", f"{name}/consensus-cider") for name in ("mrnn", "mrnn+unkt")
+    ]
+    return (*plain, *chosen, *consensus, Row("people", "people/beam5"))
+
+
+TABLE = Table(
+    "All methods", "on one m-RNN; a beam of 5, or the best of a beam of 10 by margin", COLUMNS, _rows()
+)
+CLAIMS = (
+    *(
+        Claim(
+            f"{name} tells pictures apart better than as much likelihood",
+            "(ours: every method against its control)",
+            "none of the papers compares them on one base",
+            (Part("R@1", f"{name}/beam5", "above", "mrnn+mle/beam5"),),
+        )
+        for name in (
+            "mrnn+smile",
+            "mrnn+cdp",
+            "mrnn+cl",
+            "mrnn+unkt",
+            "mrnn+dpo",
+            *(one.name for one in MIXED),
+        )
+    ),
+    Claim(
+        "a mixture does more than its parts",
+        "(ours: none of the papers tried mixtures)",
+        "none",
+        (
+            Part("R@1", "mrnn+smile+cl/beam5", "above", "mrnn+smile/beam5"),
+            Part("R@1", "mrnn+smile+cl/beam5", "above", "mrnn+cl/beam5"),
+            Part("R@1", "mrnn+smile-then-cdp/beam5", "above", "mrnn+cdp/beam5"),
+            Part("R@1", "mrnn+cl-then-dpo/beam5", "above", "mrnn+cl/beam5"),
+        ),
+    ),
+    Claim(
+        "choosing does more than training",
+        "(ours: margin reranking of the base against the best objectives)",
+        "none",
+        tuple(
+            Part("R@1", "mrnn/margin", "above", f"{name}/beam5")
+            for name in ("mrnn+smile", "mrnn+cdp", "mrnn+cl", "mrnn+unkt", "mrnn+dpo")
+        ),
+    ),
+)
+
+PAPER = Paper(
+    "everything",
+    "Every method on one captioner",
+    METHODS,
+    {
+        **{method.name: ("beam5", "margin", "samples5") for method in _CAPTIONERS},
+        "mrnn": ("beam5", "margin", "samples5", "consensus-cider"),
+        "mrnn+unkt": ("beam5", "margin", "samples5", "consensus-cider"),
+        "people": ("beam5",),
+    },
+    (TABLE,),
+    CLAIMS,
+    Showing(("mrnn/beam5", "mrnn+mle/beam5", "mrnn+cl/beam5", "mrnn+smile+cl/beam5")),
+    plot=TABLE.name,
+)

@@ -1,0 +1,386 @@
+"""UNKT (Fei and Huang, IJCAI 2023)."""
+
+from __future__ import annotations
+
+from tellapart.reproduction.methods import GOING_ON
+from tellapart.reproduction.plan import Claim, Column, Direction, Method, Paper, Part, Row, Showing, Table
+
+_HIGH = ("data.format=jsonl", "data.images=", "data.path={halves}/high.jsonl")
+_LOW = ("data.format=jsonl", "data.images=", "data.path={halves}/low.jsonl")
+# Likelihood must keep some weight: it is what keeps captions well-formed in two epochs.
+_RISING = 'objective.weight={ kind = "progressive", epochs = 1.0, end = 0.5 }'
+_FIXED = "objective.weight=0.25"  # half of the highest, as theirs is
+
+TRANSFORMER = Method(
+    "transformer", "Transformer by likelihood", "transformer", seeds=3, minutes=22, priority=0
+)
+HALVES = Method(
+    "halves",
+    "the training captions that fit many pictures, and those that fit few",
+    "transformer",
+    kind="entropy",
+    minutes=2,
+    priority=0,
+)
+
+
+def from_transformer(
+    name: str, says: str, *changes: str, minutes: float = 14, seeds: int = 1, priority: int = 2
+) -> Method:
+    """A method that goes on from the Transformer."""
+    return Method(
+        name,
+        says,
+        "transformer",
+        (*GOING_ON, *changes),
+        start="transformer",
+        seeds=seeds,
+        minutes=minutes,
+        priority=priority,
+    )
+
+
+def _student(name: str, says: str, *changes: str, teacher: str = "transformer-high") -> Method:
+    settings = ("objective.name=unkt", f"objective.teacher={{{teacher}}}", _RISING)
+    return from_transformer(f"transformer+unkt{name}", says, *settings, *changes)
+
+
+UNKT = from_transformer(
+    "transformer+unkt",
+    "UNKT: away from the teacher of generic captions",
+    "objective.name=unkt",
+    "objective.teacher={transformer-high}",
+    _RISING,
+    seeds=3,
+    priority=1,
+)
+_MESHED = (
+    Method("meshed", "Transformer with meshed memory by likelihood", "meshed", minutes=30),
+    Method(
+        "meshed-high",
+        "the same, gone on with generic captions",
+        "meshed",
+        (*GOING_ON, "objective.name=mle", *_HIGH),
+        start="meshed",
+        minutes=5,
+    ),
+    Method(
+        "meshed+unkt",
+        "UNKT with memory",
+        "meshed",
+        (*GOING_ON, "objective.name=unkt", "objective.teacher={meshed-high}", _RISING),
+        start="meshed",
+        minutes=20,
+    ),
+)
+METHODS = (
+    TRANSFORMER,
+    HALVES,
+    from_transformer(
+        "transformer-high",
+        "the negative teacher p⁻: gone on with generic captions",
+        "objective.name=mle",
+        *_HIGH,
+        minutes=4,
+        seeds=3,
+        priority=0,
+    ),
+    from_transformer(
+        "transformer-low", "p⁺: gone on with specific captions", "objective.name=mle", *_LOW, minutes=4
+    ),
+    from_transformer(
+        "transformer+mle",
+        "two more epochs of likelihood: UNKT without L_neg",
+        "objective.name=mle",
+        minutes=6,
+        seeds=3,
+        priority=0,
+    ),
+    UNKT,
+    _student("-no-pred", "UNKT without L_pred", "objective.predictions=false"),
+    _student("-no-att", "UNKT without L_att", "objective.attention=false"),
+    _student("-no-hid", "UNKT without L_hid", "objective.hidden=false"),
+    _student("-by-low", "UNKT with p⁺ as the teacher", teacher="transformer-low"),
+    _student("-hard", "UNKT with hard targets", "objective.targets=hard"),
+    _student("-random", "UNKT with random targets", "objective.targets=random"),
+    _student("-fixed", "UNKT with a fixed λ", _FIXED),
+    *_MESHED,
+)
+
+
+def oracle(count: int) -> tuple[Column, ...]:
+    """The columns of Table 1, in percent, of the best of so many samples."""
+    names = (*(f"BLEU-{order}" for order in range(4, 0, -1)), "CIDEr-D", "ROUGE-L")
+    labels = ("BLEU-4", "BLEU-3", "BLEU-2", "BLEU-1", "CIDEr", "ROUGE")
+    return tuple(
+        Column(label, f"oracle {name}@{count}", 100.0, 1) for label, name in zip(labels, names, strict=True)
+    )
+
+
+DIVERSITY = (
+    Column("Div-1", "Div-1", 1.0, 2, way="best5"),
+    Column("SelfCIDEr", "SelfCIDEr", 1.0, 2, way="best5"),
+    Column("mB.", "mBLEU-4", 1.0, 2, way="best5"),
+)
+ABLATION = (
+    Column("B-4", "oracle BLEU-4@20", 100.0, 1),
+    Column("M", ""),
+    Column("C", "oracle CIDEr-D@20", 100.0, 1),
+    *DIVERSITY,
+)
+_FULL = ("54.5", "41.9", "174.2", "0.46", "0.85", "0.50")
+_COUNTS = (1, 2, 5, 10, 20, 50, 100)
+
+
+def _ablation(name: str, title: str, rows: tuple[Row, ...], note: str = "") -> Table:
+    return Table(
+        name, f"{title} (theirs: MS COCO; best of 20 samples, diversity of the best 5)", ABLATION, rows, note
+    )
+
+
+TABLES = (
+    Table(
+        "Table 1, 20 samples",
+        "best of the samples of each image, by each measure (theirs: 1,000 images of MS COCO)",
+        oracle(20),
+        (
+            Row("UNKT", "transformer+unkt/samples20", ("54.5", "68.5", "80.0", "92.0", "174.2", "73.8")),
+            Row("UNKT w/ memory", "meshed+unkt/samples20", ("55.8", "69.1", "80.4", "92.3", "176.4", "74.2")),
+            Row("Transformer by likelihood", "transformer/samples20"),
+            Row("two more epochs of likelihood (our control)", "transformer+mle/samples20"),
+        ),
+        "How their samples were drawn is not said; ours at temperature 1. Their METEOR and SPICE are left "
+        "out.",
+    ),
+    Table(
+        "Table 1, 100 samples",
+        "the same (theirs: 1,000 images of MS COCO)",
+        oracle(100),
+        (
+            Row("UNKT", "transformer+unkt/samples100", ("65.6", "75.5", "85.3", "94.9", "196.8", "78.4")),
+            Row(
+                "UNKT w/ memory", "meshed+unkt/samples100", ("66.1", "75.8", "85.5", "95.0", "197.5", "78.7")
+            ),
+            Row("two more epochs of likelihood (our control)", "transformer+mle/samples100"),
+        ),
+    ),
+    Table(
+        "Figure 2",
+        "CIDEr of the best of N samples (theirs are curves, whose values are not printed)",
+        tuple(Column(f"N = {count}", f"oracle CIDEr-D@{count}", 100.0, 1) for count in _COUNTS),
+        (
+            Row("UNKT", "transformer+unkt/samples100"),
+            Row("two more epochs of likelihood (our control)", "transformer+mle/samples100"),
+        ),
+    ),
+    Table(
+        "Table 2",
+        "diversity of the best 5 by consensus (theirs: MS COCO)",
+        (DIVERSITY[0], Column("Div-2", "Div-2", 1.0, 2, way="best5"), *DIVERSITY[1:]),
+        (
+            Row("Transformer-BS", "transformer/beam5-set", ("0.21", "0.29", "0.57", "0.78")),
+            Row("UNKT", "transformer+unkt/best5", ("0.46", "0.63", "0.85", "0.50")),
+            Row("UNKT w/ memory", "meshed+unkt/best5", ("0.45", "0.60", "0.83", "0.53")),
+            Row("two more epochs of likelihood (our control)", "transformer+mle/best5"),
+        ),
+        "A beam's row is of the five captions of a beam of 5.",
+    ),
+    _ablation(
+        "Table 3",
+        "each term left out",
+        (
+            Row("UNKT", "transformer+unkt/samples20", _FULL),
+            Row(
+                "w/o L_pred",
+                "transformer+unkt-no-pred/samples20",
+                ("55.3", "43.0", "175.5", "0.45", "0.83", "0.54"),
+            ),
+            Row(
+                "w/o L_att",
+                "transformer+unkt-no-att/samples20",
+                ("54.9", "42.4", "174.8", "0.43", "0.82", "0.54"),
+            ),
+            Row(
+                "w/o L_hid",
+                "transformer+unkt-no-hid/samples20",
+                ("53.6", "40.4", "172.5", "0.41", "0.80", "0.57"),
+            ),
+            Row("w/o L_neg", "transformer+mle/samples20", ("44.9", "36.4", "145.7", "0.22", "0.58", "0.79")),
+        ),
+    ),
+    _ablation(
+        "Table 4",
+        "captioners of the two halves",
+        (
+            Row("p⁻", "transformer-high/samples20", ("39.2", "35.3", "138.2", "0.18", "0.55", "0.80")),
+            Row("p⁺", "transformer-low/samples20", ("42.3", "36.5", "144.2", "0.32", "0.63", "0.64")),
+        ),
+        "Ours go on from the Transformer with that half; theirs are trained on it alone.",
+    ),
+    _ablation(
+        "Table 5",
+        "either half as the teacher",
+        (
+            Row("by p⁻", "transformer+unkt/samples20", _FULL),
+            Row(
+                "by p⁺",
+                "transformer+unkt-by-low/samples20",
+                ("54.2", "41.5", "173.7", "0.31", "0.63", "0.65"),
+            ),
+        ),
+    ),
+    _ablation(
+        "Table 6",
+        "targets",
+        (
+            Row(
+                "Random",
+                "transformer+unkt-random/samples20",
+                ("52.5", "39.2", "168.3", "0.38", "0.77", "0.61"),
+            ),
+            Row("Hard", "transformer+unkt-hard/samples20", ("54.4", "41.7", "174.0", "0.45", "0.83", "0.52")),
+            Row("Soft", "transformer+unkt/samples20", _FULL),
+        ),
+        "Our hard and random targets are words, not sentences.",
+    ),
+    _ablation(
+        "Table 8",
+        "λ",
+        (
+            Row(
+                "Fixed λ",
+                "transformer+unkt-fixed/samples20",
+                ("54.3", "41.6", "173.9", "0.43", "0.82", "0.55"),
+            ),
+            Row("Progressive", "transformer+unkt/samples20", _FULL),
+        ),
+    ),
+)
+
+
+def _more_diverse(one: str, other: str) -> tuple[Part, ...]:
+    directions: tuple[tuple[str, Direction], ...] = (
+        ("Div-1", "above"),
+        ("SelfCIDEr", "above"),
+        ("mBLEU-4", "below"),
+    )
+    return tuple(Part(name, f"{one}/best5", direction, f"{other}/best5") for name, direction in directions)
+
+
+_NAME = "transformer+unkt"
+CLAIMS = (
+    Claim(
+        "better captions among many",
+        "the standard Transformer equipped with UNKT obtain a significant improvement [...] on all the "
+        "quality "
+        "metrics w.r.t. both 20 and 100 samples",
+        "section 4.2, Table 1; here against as many steps of likelihood",
+        tuple(
+            Part(
+                f"oracle {name}@{count}",
+                f"{_NAME}/samples{count}",
+                "above",
+                f"transformer+mle/samples{count}",
+            )
+            for count in (20, 100)
+            for name in ("BLEU-4", "CIDEr-D", "ROUGE-L")
+        ),
+    ),
+    Claim(
+        "at every number of samples",
+        "the proposed UNKT model consistently outperforms baselines in all settings",
+        "section 4.2, Figure 2; here against as many steps of likelihood",
+        tuple(
+            Part(f"oracle CIDEr-D@{count}", f"{_NAME}/samples100", "above", "transformer+mle/samples100")
+            for count in _COUNTS
+        ),
+    ),
+    Claim(
+        "memory adds to quality",
+        "when employed with the advanced meshed memory structure [...] the captioning performance obtains "
+        "further "
+        "gains",
+        "section 4.2, Table 1",
+        (Part("oracle CIDEr-D@20", "meshed+unkt/samples20", "above", f"{_NAME}/samples20"),),
+    ),
+    Claim(
+        "memory takes from diversity",
+        "the incorporation of memory will degrade the diverse performance to some degree",
+        "section 4.3, Table 2",
+        (
+            Part("Div-1", "meshed+unkt/best5", "below", f"{_NAME}/best5"),
+            Part("SelfCIDEr", "meshed+unkt/best5", "below", f"{_NAME}/best5"),
+        ),
+    ),
+    Claim(
+        "more diverse captions",
+        "the proposed UNKT model achieves higher performance on most of the diversity evaluation metrics",
+        "section 4.3, Table 2; here against a beam and as many steps of likelihood",
+        (
+            Part("Div-1", f"{_NAME}/best5", "above", "transformer/beam5-set"),
+            *_more_diverse(_NAME, "transformer+mle"),
+        ),
+    ),
+    *(
+        Claim(
+            f"{term} adds to diversity",
+            "all three knowledge transfer objectives, from distinct perspectives, contribute to enhancing "
+            "both "
+            "the diversity and quality of captioning",
+            "section 4.4, Table 3",
+            (
+                *_more_diverse(_NAME, f"{_NAME}-no-{name}"),
+                Part("oracle CIDEr-D@20", f"{_NAME}/samples20", "above", f"{_NAME}-no-{name}/samples20"),
+            ),
+        )
+        for term, name in (("L_pred", "pred"), ("L_att", "att"), ("L_hid", "hid"))
+    ),
+    Claim(
+        "the entropy filter divides by diversity",
+        "the p⁺ model significantly surpasses the p⁻ model in all diversity-related metrics",
+        "section 4.4, Table 4",
+        _more_diverse("transformer-low", "transformer-high"),
+    ),
+    Claim(
+        "generic captions make the better negative teacher",
+        "p_s⁻ exhibits greater improvements in diversity than p_s⁺",
+        "section 4.4, Table 5",
+        _more_diverse(_NAME, f"{_NAME}-by-low"),
+    ),
+    Claim(
+        "soft targets",
+        "UNKT with soft targets can significantly enhance caption diversity",
+        "section 4.4, Table 6",
+        (*_more_diverse(_NAME, f"{_NAME}-hard"), *_more_diverse(_NAME, f"{_NAME}-random")),
+    ),
+    Claim(
+        "progressive λ",
+        "the progressive optimization policy enables the student model to leverage negative knowledge more "
+        "effectively and comprehensively",
+        "section 4.4, Table 8",
+        _more_diverse(_NAME, f"{_NAME}-fixed"),
+    ),
+)
+_SETS = ("samples20", "best5")
+
+PAPER = Paper(
+    "unkt",
+    "Incorporating Unlikely Negative Cues for Distinctive Image Captioning, Fei and Huang, IJCAI 2023",
+    METHODS,
+    {
+        **{method.name: _SETS for method in METHODS if "+unkt" in method.name},
+        "transformer-high": _SETS,
+        "transformer-low": _SETS,
+        "transformer": ("beam5", "beam5-set", *_SETS),
+        "transformer+mle": ("beam5", *_SETS, "samples100"),
+        "transformer+unkt": ("beam5", *_SETS, "samples100"),
+        "meshed+unkt": (*_SETS, "samples100"),
+    },
+    TABLES,
+    CLAIMS,
+    Showing(("transformer/beam5", "transformer+mle/beam5", "transformer+unkt/beam5")),
+    left_out=(
+        "Table 7: nobody was asked",
+        "METEOR and SPICE of Table 1: hours for 100 captions of each image",
+    ),
+)

@@ -1,0 +1,301 @@
+"""What is run for a paper and what it says came out there. Data alone: nothing here imports torch.
+
+A `Method` is something that is trained, or written to train on. A `Way` is how captions, or ranks, come out
+of it. What a method came to in a way is a `Cell`, such as `mrnn/beam5`; rows of tables and parts of claims
+speak of cells. A method's name is its own over all papers, which share what they have in common.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from tellapart.errors import UnknownName
+from tellapart.registry import suggest
+
+MethodKind = Literal["train", "entropy", "simplest", "simpler", "people"]
+WayKind = Literal["beam", "sample", "consensus", "oracle", "margin", "retrieval", "likelihood"]
+Direction = Literal["above", "below", "alike"]
+
+TEACHER = "teacher"  # in changes, {teacher} is the retriever that teaches: never the one that judges
+PLACE = re.compile(r"\{([\w.+-]+)\}")  # tables of TOML have blanks inside their braces
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """Something that is trained, from a recipe and what is changed in it.
+
+    kind   train     by the recipe.
+           entropy   caption files: the training captions divided by retrieval entropy.
+           simplest  caption files: the subjects of the training captions alone.
+           simpler   caption files: their subjects, verbs and objects.
+           people    nothing is trained: one of the captions that people wrote of each picture.
+    """
+
+    name: str
+    says: str  # what it is, in a few words
+    recipe: str = ""  # its captioner's, without the ending that names the data
+    changes: tuple[str, ...] = ()  # {other} stands for the folder of another method, of the same seed
+    start: str = ""  # the method whose captioner it goes on from
+    seeds: int = 1
+    minutes: float = 0.0  # of training one seed on Flickr8k, with 2 cores
+    priority: int = 2  # 0: a base, 1: a full method, 2: what is left out first when time is short
+    kind: MethodKind = "train"
+    needs_photographs: bool = False  # that drawn scenes have no like of
+    share: float = 1.0  # of the recipe's epochs; what is smaller has a name that says so
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """The methods that have to be there first."""
+        named = (name for change in self.changes for name in PLACE.findall(change))
+        return tuple(dict.fromkeys(name for name in (self.start, *named) if name not in ("", TEACHER)))
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How captions come out: searched, drawn, or chosen from those of another way; or ranks.
+
+    kind   beam        all captions of a beam; of width 1, the greedy one.
+           sample      drawn at temperature 1.
+           consensus   those of another way by their agreement with captions of similar training pictures.
+           oracle      those of another way by their agreement with the references: an upper bound.
+           margin      those of another way by how much better they fit their picture than its neighbours.
+           retrieval   ranks of pictures and people's sentences by likelihood, both ways, plain and by m-RNN's
+           Eq. 7.
+           likelihood  ranks of the own picture by the likelihood of the captions of another way.
+    """
+
+    name: str
+    kind: WayKind
+    size: int = 1  # of the beam, or captions drawn
+    keep: int = 1  # captions that are kept
+    of: str = ""  # the way whose captions it orders or ranks
+    by: str = ""  # consensus: bleu or cider; oracle: a score
+    sight: str = "pooled"  # consensus: the feature that neighbours are found by, pooled or refined
+    sets: bool = False  # whether the first few captions are measured as a set
+    seeds: int = 3  # of a method, so many at the most: some ways take longer than training
+    minutes: float = 0.5
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class Cell:
+    """What a method came to in a way."""
+
+    method: str
+    way: str
+
+    def __str__(self) -> str:
+        return f"{self.method}/{self.way}"
+
+
+def cell(text: str) -> Cell:
+    """A cell as it is written: method/way."""
+    method, _, way = text.rpartition("/")
+    return Cell(method, way)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a paper's table, and the measure of ours that it is held against."""
+
+    label: str
+    measure: str  # "" where we measure nothing like it
+    scale: float = 1.0  # ours is multiplied by this: papers print percentages, and words in thousands
+    digits: int = 3
+    way: str = ""  # where the row's method is measured in another way than the row names
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row of a paper's table, in its own words and numbers, and our cell."""
+
+    label: str
+    ours: str = ""  # "" where the row is of a system that is not ours to run
+    paper: tuple[str, ...] = ()  # as printed, a cell each; "": not printed, "?": not to be read in our copy
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table of a paper beside ours."""
+
+    name: str
+    title: str
+    columns: tuple[Column, ...]
+    rows: tuple[Row, ...]
+    note: str = ""  # what differs between theirs and ours
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One comparison that a claim consists of: a measure of one cell against that of another.
+
+    `alike` says that the first lies within `margin` of the second, as a share of the second's value.
+    """
+
+    measure: str
+    one: str
+    direction: Direction
+    other: str
+    margin: float = 0.05
+    than: str = ""  # the other's measure, where it is another one
+
+    @property
+    def said(self) -> str:
+        """In words."""
+        words = {"above": "above", "below": "below", "alike": f"within {self.margin:.0%} of"}
+        return f"{self.measure} of {self.one} {words[self.direction]} {self.than or 'that'} of {self.other}"
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What a paper says, in its own words or, in parentheses, in ours; and what would have to be so."""
+
+    name: str
+    words: str
+    where: str
+    parts: tuple[Part, ...]
+
+    @property
+    def quoted(self) -> str:
+        """Its words as a report has them; what is in parentheses is ours, and no quotation."""
+        return self.words if self.words.startswith("(") else f"“{self.words}”"
+
+
+@dataclass(frozen=True, slots=True)
+class Showing:
+    """Which cells stand side by side under pictures, the plain one first."""
+
+    cells: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Paper:
+    """All that is run for a paper."""
+
+    name: str
+    title: str
+    methods: tuple[Method, ...]
+    ways: Mapping[str, tuple[str, ...]]  # by method
+    tables: tuple[Table, ...]
+    claims: tuple[Claim, ...]
+    gallery: Showing
+    notes: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()  # what the paper has and we do not run, and why
+    plot: str = ""  # the table whose rows are drawn by accuracy and by how often they find their picture
+
+    @property
+    def cells(self) -> list[Cell]:
+        """Everything that comes out, methods in their order."""
+        return [Cell(method.name, way) for method in self.methods for way in self.ways.get(method.name, ())]
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A method with one of its seeds, and the ways it is wanted in."""
+
+    method: Method
+    seed: int
+    ways: tuple[Way, ...]
+
+    @property
+    def name(self) -> str:
+        """Of its folder and its files."""
+        return f"{self.method.name}-{self.seed}"
+
+    @property
+    def minutes(self) -> float:
+        """Of training and writing, on Flickr8k with 2 cores."""
+        return self.method.minutes + sum(way.minutes for way in self.ways)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Methods in an order in which each comes after those it needs, and the ways each is wanted in."""
+
+    methods: Mapping[str, Method]
+    ways: Mapping[str, tuple[Way, ...]]
+
+    @property
+    def jobs(self) -> list[Job]:
+        """All runs, the first seed of every method first: a plan that is cut short has something of all."""
+        return [
+            Job(method, seed, tuple(way for way in self.ways.get(name, ()) if seed <= way.seeds))
+            for seed in range(1, 1 + max((method.seeds for method in self.methods.values()), default=0))
+            for name, method in self.methods.items()
+            if seed <= method.seeds
+        ]
+
+    @property
+    def minutes(self) -> float:
+        """Of all runs, on Flickr8k with 2 cores."""
+        return sum(job.minutes for job in self.jobs)
+
+    def without(self, names: Iterable[str]) -> Plan:
+        """The same without some methods and without all that hangs on them."""
+        left = set(names)
+        methods = {}
+        for name, method in self.methods.items():
+            if name in left or left & set(method.others):
+                left.add(name)
+            else:
+                methods[name] = method
+        return Plan(methods, {name: ways for name, ways in self.ways.items() if name in methods})
+
+    def only(self, names: Iterable[str]) -> Plan:
+        """Some methods alone, with all that they need, which is then wanted in no way."""
+        wanted = list(names)
+        for name in wanted:
+            if name not in self.methods:
+                raise UnknownName(
+                    f"no method of this plan is called {name!r}", hint=suggest(name, list(self.methods))
+                )
+        needed = set(wanted)
+        for name in reversed(list(self.methods)):
+            if name in needed:
+                needed |= set(self.methods[name].others)
+        methods = {name: method for name, method in self.methods.items() if name in needed}
+        return Plan(methods, {name: self.ways[name] for name in wanted if name in self.ways})
+
+    def with_seeds(self, most: int) -> Plan:
+        """No method with more seeds than that."""
+        methods = {name: replace(one, seeds=min(one.seeds, most)) for name, one in self.methods.items()}
+        return Plan(methods, self.ways)
+
+
+def join(papers: Iterable[Paper], ways: Mapping[str, Way]) -> Plan:
+    """The plan of several papers: each method once, in all ways that any of them wants."""
+    methods: dict[str, Method] = {}
+    wanted: dict[str, dict[str, Way]] = {}
+    for paper in papers:
+        for method in paper.methods:
+            known = methods.setdefault(method.name, method)
+            assert known == method, f"two methods are called {method.name}"
+        for name, some in paper.ways.items():
+            for way in some:
+                for each in (*_chosen_from(ways[way], ways), ways[way]):
+                    wanted.setdefault(name, {})[each.name] = each
+    return Plan(_in_order(methods), {name: tuple(some.values()) for name, some in wanted.items()})
+
+
+def _chosen_from(way: Way, ways: Mapping[str, Way]) -> Iterator[Way]:
+    """The ways whose captions it takes, the first one first."""
+    if way.of:
+        yield from _chosen_from(ways[way.of], ways)
+        yield ways[way.of]
+
+
+def _in_order(methods: Mapping[str, Method]) -> dict[str, Method]:
+    """Each after those it needs; else as they stand."""
+    ordered: dict[str, Method] = {}
+
+    def add(method: Method) -> None:
+        for other in method.others:
+            if other not in ordered:
+                add(methods[other])
+        ordered.setdefault(method.name, method)
+
+    for method in methods.values():
+        add(method)
+    return ordered

@@ -1,0 +1,214 @@
+"""Runs a plan: trains what is missing, and writes down what comes out of it.
+
+Each method and seed is a run folder in OUT/runs, resumed like any other; what came out of it goes onto the
+shelf, and is not made again even if the folder is gone. So a program that was killed goes on where it was,
+and a machine may be lost.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+import torch
+
+from tellapart.errors import TellapartError
+from tellapart.recipe import Recipe, RetrieverRecipe
+from tellapart.recipe_stages import EntropyConfig
+from tellapart.reproduction.corpora import write_simple_corpus
+from tellapart.reproduction.ground import Ground
+from tellapart.reproduction.plan import TEACHER, Job, Method, Plan, Way
+from tellapart.reproduction.shelf import LOG, Line, Made, Shelf, about_here
+from tellapart.reproduction.writing import Shown, Watch, Writer, write_people
+from tellapart.run import Run
+from tellapart.stages import Division, Stage, divide
+from tellapart.storage import write_text
+from tellapart.training import train_steps, trainings
+
+PLAN_FILE = "plan.json"
+CURVE = ("step", "loss", "validation")  # of a run's log
+
+
+@dataclass(frozen=True, slots=True)
+class Screen:
+    """Where it is told what happens; by default nowhere."""
+
+    say: Callable[[str], None] = lambda line: None
+    watching: Callable[[], AbstractContextManager[Watch]] = lambda: nullcontext(
+        lambda what, done, total: None
+    )
+
+
+@dataclass(frozen=True)
+class Workshop:
+    """A folder in which a plan is run on some ground."""
+
+    out: Path
+    ground: Ground
+    plan: Plan
+    shelf: Shelf
+    screen: Screen = field(default_factory=Screen)
+
+    @cached_property
+    def shown(self) -> Shown:
+        """The pictures that all methods caption."""
+        recipe = self.ground.load(Method("data", "", "mrnn"), 1, {})
+        assert isinstance(recipe, Recipe)
+        return Shown.read(recipe)
+
+    def folder(self, job: Job) -> Path:
+        """Where it is trained."""
+        return self.out / "runs" / job.name
+
+    def digest(self, method: Method) -> str:
+        """A name for all its settings."""
+        return self.ground.digest(method, self.plan.methods)
+
+    def retriever(self, name: str) -> str:
+        """The judge or the teacher: its name or, where it is trained here, its folder."""
+        folder = (self.out / "runs").absolute()
+        return str(folder / f"{name}-1") if name in self.plan.methods else name
+
+    def run(self) -> None:
+        """All that is not there yet."""
+        claim_folder(self.out, self.ground)
+        self.ground.draw()
+        wanted = self._wanted()
+        for number, job in enumerate(wanted, start=1):
+            self.screen.say(f"{number} of {len(wanted)}: {job.name} ({job.method.says})")
+            self._make(job)
+            self._write(job)
+
+    def _wanted(self) -> list[Job]:
+        """Jobs that have something missing on the shelf, and those whose folders such jobs need."""
+        jobs = {job.name: job for job in self.plan.jobs}
+        needed: set[str] = {f"{method.name}-1" for method in self.ground.retrievers}
+        for job in reversed(list(jobs.values())):
+            is_missing = any(not self.shelf.holds(job, way.name) for way in job.ways)
+            if is_missing or job.name in needed:
+                needed.add(job.name)
+                needed |= set() if self._is_over(job) else set(self._places(job))
+        return [job for job in jobs.values() if job.name in needed]
+
+    def _places(self, job: Job) -> dict[str, str]:
+        """The names of the jobs that have to be there first, each with its method's."""
+        names = {}
+        for other in job.method.others:
+            method = self.plan.methods[other]
+            names[f"{other}-{min(job.seed, method.seeds)}"] = other
+        return names
+
+    def recipe(self, job: Job) -> Recipe | RetrieverRecipe:
+        """The checked recipe of a job whose others are there."""
+        folder = (self.out / "runs").absolute()
+        places = {method: str(folder / name) for name, method in self._places(job).items()}
+        places[TEACHER] = self.retriever(self.ground.teacher)
+        return self.ground.load(job.method, job.seed, places)
+
+    def _is_over(self, job: Job) -> bool:
+        if job.method.kind == "train":
+            return Run(self.folder(job)).is_over
+        return job.method.kind == "people" or self.folder(job).is_dir()
+
+    def _make(self, job: Job) -> None:
+        """Train it to the end, from the beginning or from where it was."""
+        if self._is_over(job):
+            return
+        folder, kind = self.folder(job), job.method.kind
+        if kind == "entropy":
+            data = self.recipe(job).data
+            config = EntropyConfig(retriever=self.retriever(self.ground.teacher))
+            with self.screen.watching() as watch:
+                divide(Stage(job.name, Division(config, data, job.seed), folder), watch=watch)
+        elif kind in ("simplest", "simpler"):
+            write_simple_corpus(
+                folder, self.recipe(job).data, kind="simplest" if kind == "simplest" else "simpler"
+            )
+        else:
+            self._train(job, folder)
+
+    def _train(self, job: Job, folder: Path) -> None:
+        begun = Run(folder).recipe.exists()
+        if not begun:
+            shutil.rmtree(folder, ignore_errors=True)  # what a kill left of a beginning
+        with self.screen.watching() as watch:
+            for training in trainings(self.recipe(job), folder, resume=begun):
+                for report in train_steps(training.recipe, training.run, training.learner):
+                    watch(f"training {job.name}", report.step, report.steps)
+                    if report.interrupted:
+                        raise KeyboardInterrupt
+
+    def _write(self, job: Job) -> None:
+        """Everything that is wanted of it and not on the shelf."""
+        missing = [way for way in job.ways if not self.shelf.holds(job, way.name)]
+        if job.method.kind == "people":
+            for way in missing:
+                self._keep(job, way.name, write_people(self.shown), 0.0)
+            return
+        if job.method.kind == "train" and job.ways and not self.shelf.holds(job, LOG):
+            entries = Run(self.folder(job)).entries()
+            curve = [{key: entry[key] for key in CURVE} for entry in entries if "validation" in entry]
+            self.shelf.write(job, self._made(job, LOG, 0.0), curve)
+        if missing:
+            recipe = self.recipe(job)
+            assert isinstance(recipe, Recipe)
+            teacher = self.retriever(self.ground.teacher)
+            with self.screen.watching() as watch:
+                writer = Writer(self.folder(job), recipe, self.shown, teacher, job.seed, watch)
+                for way in missing:
+                    started = time.perf_counter()
+                    lines = writer.write(way, self._before(job, way))
+                    self._keep(job, way.name, lines, time.perf_counter() - started)
+
+    def _before(self, job: Job, way: Way) -> list[Line]:
+        """The captions that a way chooses from."""
+        return self.shelf.read(job, way.of, digest=self.digest(job.method)).lines if way.of else []
+
+    def _keep(self, job: Job, way: str, lines: list[Line], seconds: float) -> None:
+        self.shelf.write(job, self._made(job, way, seconds), (line.to_json() for line in lines))
+
+    def _made(self, job: Job, way: str, seconds: float) -> Made:
+        digest = self.digest(job.method)
+        trained = core_minutes(Run(self.folder(job)))
+        name = job.method.name
+        return Made(self.ground.name, name, job.seed, way, digest, trained, round(seconds, 1), **about_here())
+
+
+def core_minutes(run: Run) -> float:
+    """Processor time that training took, all cores together; 0 where there is no checkpoint to tell."""
+    checkpoint = run.latest_checkpoint()
+    if checkpoint is None:
+        return 0.0
+    state = torch.load(checkpoint, weights_only=True)
+    return round(float(state["progress"]["core_seconds"]) / 60, 2)
+
+
+def claim_folder(out: Path, ground: Ground) -> None:
+    """Refuse a folder that holds what was run on another ground."""
+    path = out / PLAN_FILE
+    if not path.exists():
+        write_text(path, json.dumps({"ground": ground.name}) + "\n")
+        return
+    try:
+        before: Mapping[str, object] = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise TellapartError(f"{path}: not JSON: {error}", hint="delete it, or name another --out") from error
+    if before.get("ground") != ground.name:
+        raise TellapartError(
+            f"{out}: what is in this folder was run on {before.get('ground')}, not on {ground.name}",
+            hint="name another folder with --out",
+        )
+
+
+def cells_on(shelf: Shelf, plan: Plan) -> Iterator[tuple[Job, Way]]:
+    """All that is on the shelf."""
+    for job in plan.jobs:
+        for way in job.ways:
+            if shelf.holds(job, way.name):
+                yield job, way

@@ -1,0 +1,146 @@
+"""What came out of methods, in files that outlive the machine they were made on: captions, ranks and logs.
+
+A file is a gzipped JSONL. Its first line says what made it: the method with a digest of all its settings, the
+seed, the way, the commit, the machine and the time it took. Each line after it is a picture, or an entry of a
+log.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import platform
+import subprocess
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import tellapart
+from tellapart.errors import TellapartError
+from tellapart.reproduction.plan import Job
+from tellapart.storage import new_file
+
+LOG = "log"  # the learning curve of a run, kept beside its captions
+_REDO = "delete it to have it made anew, or name another folder"
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What made a file, and when and where."""
+
+    ground: str
+    method: str
+    seed: int
+    way: str
+    digest: str  # of the method's settings
+    core_minutes: float = 0.0  # of training
+    seconds: float = 0.0  # of writing
+    commit: str = ""
+    machine: str = ""
+    day: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """What came out for one picture: captions, the best first, or ranks counted from 0."""
+
+    image_id: str
+    captions: tuple[str, ...] = ()
+    logprobs: tuple[float, ...] = ()
+    ranks: Mapping[str, Sequence[int]] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain values; what is not there is left out."""
+        return {key: value for key, value in asdict(self).items() if value}
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A file of the shelf."""
+
+    path: Path
+    made: Made
+    entries: tuple[Mapping[str, Any], ...]
+
+    @property
+    def lines(self) -> list[Line]:
+        """Its pictures."""
+        return [
+            Line(
+                entry["image_id"],
+                tuple(entry.get("captions", ())),
+                tuple(entry.get("logprobs", ())),
+                entry.get("ranks", {}),
+            )
+            for entry in self.entries
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class Shelf:
+    """A folder of such files; what is there need not be made again."""
+
+    folder: Path
+    ground: str
+
+    def path(self, job: Job, way: str) -> Path:
+        """Where a way of a job is, or will be."""
+        return self.folder / f"{job.name}-{way}.jsonl.gz"
+
+    def holds(self, job: Job, way: str) -> bool:
+        """Whether it is there."""
+        return self.path(job, way).is_file()
+
+    def read(self, job: Job, way: str, *, digest: str) -> Kept:
+        """A file, if it is of this very method; one of another is an error."""
+        path = self.path(job, way)
+        try:
+            with gzip.open(path, "rt", encoding="utf-8") as file:
+                first, *rest = map(json.loads, file)
+            made = Made(**first["made"])
+            kept = Kept(path, made, tuple(rest))
+            kept.lines if way != LOG else ()  # noqa: B018 - whether all fields are there
+        except (OSError, EOFError, ValueError, KeyError, TypeError) as error:
+            raise TellapartError(f"{path}: this is no file of kept captions: {error}", hint=_REDO) from error
+        if (made.ground, made.digest) != (self.ground, digest):
+            other = f"on {made.ground}" if made.ground != self.ground else "with other settings"
+            raise TellapartError(f"{path}: kept from {made.method} {other} than this plan's", hint=_REDO)
+        return kept
+
+    def write(self, job: Job, made: Made, entries: Iterable[Mapping[str, Any]]) -> None:
+        """A whole file, the same bytes for the same content."""
+        texts = [json.dumps(entry, ensure_ascii=False) for entry in ({"made": asdict(made)}, *entries)]
+        with (
+            new_file(self.path(job, made.way)) as temporary,
+            temporary.open("wb") as file,
+            gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed,
+        ):
+            packed.write("".join(f"{text}\n" for text in texts).encode())
+
+
+def about_here() -> dict[str, str]:
+    """Commit, machine and day, as files and reports tell them."""
+    cores = os.cpu_count()
+    return {
+        "commit": commit(),
+        "machine": f"{platform.system()} {platform.machine()}, {cores} cores",
+        "day": datetime.now(UTC).date().isoformat(),
+    }
+
+
+def commit() -> str:
+    """The commit of this program, with a "+" where files differ from it; its version where there is none."""
+    folder = Path(__file__).parent
+
+    def git(*arguments: str) -> str:
+        asked = ["git", "-C", str(folder), *arguments]
+        return subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()  # noqa: S603
+
+    try:
+        changed = git("status", "--porcelain", "--untracked-files=no")
+        return git("rev-parse", "--short=12", "HEAD") + ("+" if changed else "")
+    except (OSError, subprocess.CalledProcessError):
+        return f"version {tellapart.__version__}"

@@ -1,0 +1,203 @@
+"""Does a claim hold? By the interval of each difference that it speaks of, over pictures drawn anew.
+
+A part of a claim holds if the whole 95 % interval lies on the claimed side. A claim holds if all its parts
+do, does not if none does, and else holds in part; where a row is missing it was not run, and nothing is said.
+
+Figures are means over the seeds that both sides have. What pictures drawn anew do not tell is how another
+seed would have come out: of a method with one seed, an interval speaks of this one captioner.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from tellapart.arrays import Float32
+from tellapart.comparison import LEVEL, compare
+from tellapart.metrics.score import Floats, Pooled, Score, Scores
+from tellapart.reproduction.measuring import Figures
+from tellapart.reproduction.plan import Claim, Part
+
+Verdict = Literal["holds", "holds in part", "does not", "not run"]
+Seeds = Mapping[int, Figures]  # of one cell
+
+DRAWS, HALVES = 2000, 1000
+COUNTED: Mapping[str, Callable[[Sequence[str]], Sequence[str]]] = {
+    "Vocabulary": lambda tokens: tokens,
+    "Distinct": lambda tokens: [" ".join(tokens)],
+}
+"""Measures that count different things over a whole set, and what each caption adds to the count.
+
+A picture drawn twice adds nothing the second time, so that drawing with replacement would make every set
+poorer than it is. Instead the interval is over random halves of the pictures, each without replacement: how
+the two compare on a half. The spread of a mean over halves is that of a mean over as many pictures drawn with
+replacement.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """A part of a claim, and what came out."""
+
+    part: Part
+    value: float | None = None  # of the difference, one less the other; None where one was not measured
+    low: float | None = None
+    high: float | None = None
+    seeds: int = 0
+
+    @property
+    def holds(self) -> bool | None:
+        """Whether the whole interval is where the claim has it; None without an interval."""
+        if self.low is None or self.high is None or self.value is None:
+            return None
+        return self.low > 0 if self.part.direction == "above" else self.high < 0
+
+
+@dataclass(frozen=True, slots=True)
+class Alike(Compared):
+    """A part that says that two are alike: within a margin of one another."""
+
+    margin: float = 0.0  # of the difference
+
+    @property
+    def holds(self) -> bool | None:
+        """Whether the whole interval lies within the margin."""
+        if self.low is None or self.high is None:
+            return None
+        return -self.margin < self.low and self.high < self.margin
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A claim, and whether it holds."""
+
+    claim: Claim
+    parts: tuple[Compared, ...]
+
+    @property
+    def verdict(self) -> Verdict:
+        """In the words of the report."""
+        return verdict([part.holds for part in self.parts])
+
+
+def verdict(parts: Sequence[bool | None]) -> Verdict:
+    """Of a claim, by its parts; None is a part that has no interval."""
+    if not parts or any(part is None for part in parts):
+        return "not run"
+    if all(parts):
+        return "holds"
+    return "holds in part" if any(parts) else "does not"
+
+
+def judge(claim: Claim, cells: Mapping[str, Seeds]) -> Judged:
+    """All parts of a claim."""
+    return Judged(claim, tuple(_compare(part, cells) for part in claim.parts))
+
+
+def _compare(part: Part, cells: Mapping[str, Seeds]) -> Compared:
+    one, other = cells.get(part.one, {}), cells.get(part.other, {})
+    than = part.than or part.measure
+    seeds = [
+        seed
+        for seed in sorted(one.keys() & other.keys())
+        if part.measure in one[seed] and than in other[seed]
+    ]
+    if not seeds:
+        return Compared(part)
+    ours, theirs = [one[seed] for seed in seeds], [other[seed] for seed in seeds]
+    found: tuple[float, float | None, float | None]
+    if part.measure in COUNTED:
+        found = difference_of_counts(ours, theirs, part.measure)
+    else:
+        mean = mean_over_seeds(ours, part.measure)
+        found = _difference(mean, renamed(mean_over_seeds(theirs, than), mean[part.measure]))
+    if part.direction != "alike":
+        return Compared(part, *found, len(seeds))
+    margin = part.margin * abs(float(np.mean([figures.scores[than].corpus for figures in theirs])))
+    return Alike(part, *found, len(seeds), margin)
+
+
+def _difference(one: Scores, other: Scores) -> tuple[float, float | None, float | None]:
+    (found,) = compare(other, one, draws=DRAWS)
+    return found.value, found.low, found.high
+
+
+def renamed(scores: Scores, like: Score) -> Scores:
+    """The only score under another's name and signature: a claim may hold one measure against another."""
+    ((before, score),) = scores.parts.items()
+    if before == like.name:
+        return scores
+    return replace(scores, parts={like.name: replace(score, name=like.name, signature=like.signature)})
+
+
+def mean_over_seeds(figures: Sequence[Figures], name: str) -> Scores:
+    """A measure, averaged over seeds that captioned the same pictures; of formulas, their values are."""
+    first = figures[0].scores
+    rows = [_rows(first.ids, each.scores.ids) for each in figures]
+    scores = [each.scores[name] for each in figures]
+    corpus = float(np.mean([score.corpus for score in scores]))
+    whole = replace(scores[0], corpus=corpus, each=None, pooled=None)
+    if all(score.pooled is not None for score in scores):
+        whole = replace(whole, pooled=_together(scores, rows))
+    elif all(score.each is not None for score in scores):
+        each = [score.each[row] for score, row in zip(scores, rows, strict=True) if score.each is not None]
+        whole = replace(whole, each=np.mean(each, axis=0))
+    return Scores(first.ids, {name: whole}, {})
+
+
+def _rows(wanted: Sequence[str], ids: Sequence[str]) -> list[int]:
+    places = {name: row for row, name in enumerate(ids)}
+    return [places[name] for name in wanted]
+
+
+def _together(scores: Sequence[Score], rows: Sequence[list[int]]) -> Pooled:
+    """Sums of all seeds side by side, and the mean of the formula's values."""
+    pooled = [score.pooled for score in scores if score.pooled is not None]
+    cuts = np.cumsum([one.statistics.shape[1] for one in pooled])[:-1]
+
+    def formula(sums: Floats) -> Floats:
+        pieces = np.split(sums, cuts, axis=-1)
+        return np.asarray(
+            np.mean([one.formula(piece) for one, piece in zip(pooled, pieces, strict=True)], axis=0)
+        )
+
+    statistics = [one.statistics[row] for one, row in zip(pooled, rows, strict=True)]
+    return Pooled(np.hstack(statistics), formula)
+
+
+def difference_of_counts(
+    one: Sequence[Figures], other: Sequence[Figures], name: str, *, halves: int = HALVES
+) -> tuple[float, float, float]:
+    """By how much more one counts, on all pictures, and where 95 % of halves of the pictures put it."""
+    images = len(one[0].tokens)
+    chance = np.random.default_rng(0)
+    drawn = np.zeros((halves, images), np.float32)
+    for row in drawn:
+        row[chance.permutation(images)[: max(1, images // 2)]] = 1
+    # Pictures in the same order for both, or a half of one would not be the same half of the other.
+    order = np.argsort(one[0].scores.ids)
+    differences = np.zeros(halves)
+    value = 0.0
+    for figures, sign in ((one, 1), (other, -1)):
+        for each in figures:
+            rows = np.argsort(each.scores.ids)
+            assert [each.scores.ids[row] for row in rows] == [one[0].scores.ids[row] for row in order]
+            counts = _counts([each.tokens[row] for row in rows], drawn, name)
+            differences += sign * counts / len(figures)
+            value += sign * each.scores[name].corpus / len(figures)
+    low, high = np.quantile(differences, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    return value, float(low), float(high)
+
+
+def _counts(captions: Sequence[Sequence[str]], drawn: Float32[np.ndarray, "h n"], name: str) -> Floats:
+    """How many different things the captions of each half hold; of `Distinct`, as a share of the captions."""
+    things: dict[str, int] = {}
+    held = [[things.setdefault(thing, len(things)) for thing in COUNTED[name](tokens)] for tokens in captions]
+    incidence = np.zeros((len(captions), len(things)), np.float32)
+    for row, columns in enumerate(held):
+        incidence[row, columns] = 1
+    counts = np.count_nonzero(drawn @ incidence, axis=1).astype(np.float64)
+    return np.asarray(counts / drawn.sum(axis=1) if name == "Distinct" else counts)

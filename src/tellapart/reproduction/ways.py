@@ -1,0 +1,30 @@
+"""The ways in which captions come out of captioners. Minutes are of 1000 photographs on 2 cores."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tellapart.reproduction.plan import Way
+
+SET = 5  # captions of an image whose diversity is measured (UNKT, Table 2)
+
+_ALL = (
+    Way("greedy", "beam", size=1, minutes=0.2),
+    Way("beam5", "beam", size=5, minutes=0.5),
+    Way("beam10", "beam", size=10, keep=10, minutes=1.0),
+    Way("beam5-set", "beam", size=SET, keep=SET, sets=True, minutes=0.5),
+    Way("samples5", "sample", size=5, keep=5, sets=True, minutes=0.3),
+    Way("samples20", "sample", size=20, keep=20, sets=True, minutes=1.0),
+    Way("samples100", "sample", size=100, keep=100, sets=True, minutes=5.0),
+    Way("consensus-bleu", "consensus", of="beam10", by="bleu", sight="refined", keep=10, minutes=0.7),
+    Way("consensus-cider", "consensus", of="beam10", by="cider", sight="refined", keep=10, minutes=0.7),
+    Way("consensus-cider-pooled", "consensus", of="beam10", by="cider", keep=10, minutes=0.7),
+    Way("oracle-bleu", "oracle", of="beam10", by="BLEU-4", keep=10, minutes=0.2),
+    Way("oracle-cider", "oracle", of="beam10", by="CIDEr-D", keep=10, minutes=0.2),
+    Way("margin", "margin", of="beam10", keep=10, minutes=0.3),
+    Way("best5", "consensus", of="samples20", by="cider", keep=SET, sets=True, minutes=1.0),
+    Way("ranks", "retrieval", seeds=1, minutes=32.0),
+    Way("likelihood", "likelihood", of="beam5", minutes=6.0),
+)
+
+WAYS: Mapping[str, Way] = {way.name: way for way in _ALL}

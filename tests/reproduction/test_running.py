@@ -1,0 +1,141 @@
+"""A plan run to its end: reports, kept captions, and going on after a kill."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.report.page import Page
+from tests.reproduction.tiny import PAPER, tiny_shop
+
+from tellapart.errors import TellapartError
+from tellapart.report.reproduction_markdown import write_reproduction_markdown
+from tellapart.report.reproduction_page import write_reproduction_page
+from tellapart.reproduction.budget import Chosen
+from tellapart.reproduction.findings import Findings, gather
+from tellapart.reproduction.running import Screen, Workshop
+from tellapart.reproduction.shelf import LOG, Shelf
+
+FILES = {
+    *(f"base-{seed}-{way}" for seed in (1, 2) for way in ("greedy", "samples5", LOG)),
+    "base-1-ranks",
+    *(f"more-1-{way}" for way in ("greedy", "beam10", "margin", LOG)),
+}
+
+
+def captions(folder: Path) -> dict[str, list[str]]:
+    """All that is kept, but for when and where it was made."""
+    found = {}
+    for file in sorted(folder.glob("*.gz")):
+        with gzip.open(file, "rt", encoding="utf-8") as lines:
+            found[file.name.removesuffix(".jsonl.gz")] = lines.readlines()[1:]
+    return found
+
+
+def found_in(shop: Workshop) -> Findings:
+    chosen = Chosen(shop.plan)
+    return gather(
+        shop, [PAPER], chosen, command="tellapart reproduce tiny", watch=lambda what, done, total: None
+    )
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory, own_cache: Path) -> Workshop:
+    shop = tiny_shop(tmp_path_factory.mktemp("finished"))
+    shop.run()
+    return shop
+
+
+def test_everything_wanted_is_kept(finished: Workshop) -> None:
+    kept = captions(finished.shelf.folder)
+    assert kept.keys() == FILES
+    assert {len(lines) for name, lines in kept.items() if not name.endswith(LOG)} == {
+        len(finished.shown.test)
+    }
+    # Margin chooses among the captions of the beam.
+    for chosen, beam in zip(kept["more-1-margin"], kept["more-1-beam10"], strict=True):
+        assert sorted(json.loads(chosen)["captions"]) == sorted(json.loads(beam)["captions"])
+
+
+def test_figures_verdicts_and_reports(finished: Workshop, tmp_path: Path) -> None:
+    found = found_in(finished)
+    assert sorted(found.seeds("base/greedy")) == [1, 2]
+    assert found.value("more/greedy", "CIDEr-D") is not None
+    assert found.value("never/greedy", "CIDEr-D") is None
+    (chapter,) = found.chapters
+    verdicts = {one.claim.name: one.verdict for one in chapter.judged}
+    assert verdicts["other"] == "not run"
+    assert verdicts["longer"] in ("holds", "does not")
+    assert verdicts["words"] in ("holds", "holds in part")
+    assert json.loads(json.dumps(found.to_json()))["claims"][1]["verdict"] == "not run"
+
+    write_reproduction_markdown(tmp_path / "tiny.md", found)
+    told = (tmp_path / "tiny.md").read_text(encoding="utf-8")
+    assert "| Base | paper | 0.1 | (cannot be read) | – |" in told
+    assert "| Theirs alone | paper | 0.2 | 9.9 | 0.3 |" in told
+    assert "| not run | not run | not run |" in told
+    assert "tellapart reproduce tiny" in told
+    assert finished.digest(finished.plan.methods["base"]) in told
+
+    write_reproduction_page(tmp_path / "tiny.html", found)
+    page = Page(tmp_path / "tiny.html")
+    assert page.pictures
+    assert all(source.startswith("data:image/jpeg;base64,") for source in page.sources)
+    assert sum("SHA-256 of their ids" in text for text in page.texts) == 1
+
+
+def test_what_was_measured_is_not_measured_again(finished: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = found_in(finished)
+    monkeypatch.setattr("tellapart.reproduction.measuring.measure", None)
+    after = found_in(finished)
+    assert after.to_json() == before.to_json()
+    pairs = zip(before.chapters[0].judged, after.chapters[0].judged, strict=True)
+    assert all(one.parts == other.parts for one, other in pairs)
+
+
+def test_kept_captions_need_no_run_folder(finished: Workshop, tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    shutil.copytree(finished.shelf.folder, kept)
+    (kept / "more-1-margin.jsonl.gz").unlink()
+    said: list[str] = []
+    shop = tiny_shop(tmp_path / "elsewhere", kept=kept, screen=Screen(said.append))
+    shop.run()
+    # What is missing takes the run it is of, and that the one it goes on from; seed 2 is not trained.
+    trained = {path.name for path in (shop.out / "runs").iterdir()}
+    assert trained == {"judge-of-shapes-1", "teacher-of-shapes-1", "base-1", "more-1"}
+    assert captions(kept) == captions(finished.shelf.folder)
+    assert len(said) == 4
+
+
+def test_another_methods_captions_are_refused(finished: Workshop, tmp_path: Path) -> None:
+    shelf = Shelf(tmp_path, "flickr8k")
+    (job, *_) = (job for job in finished.plan.jobs if job.name == "base-1")
+    shutil.copy(finished.shelf.path(job, "greedy"), tmp_path)
+    with pytest.raises(TellapartError, match="on shapes than this plan's"):
+        shelf.read(job, "greedy", digest=finished.digest(job.method))
+    with pytest.raises(TellapartError, match="with other settings"):
+        finished.shelf.read(job, "greedy", digest="another")
+    shelf.path(job, "greedy").write_bytes(b"no gzip")
+    with pytest.raises(TellapartError, match="no file of kept captions"):
+        shelf.read(job, "greedy", digest="any")
+
+
+def test_a_killed_program_goes_on_where_it_was(finished: Workshop, tmp_path: Path) -> None:
+    out = tmp_path / "killed"
+    program = [sys.executable, "-m", "tests.reproduction.tiny", str(out)]
+    with subprocess.Popen(program, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if "base-1" in line:
+                break
+        process.send_signal(signal.SIGKILL)
+    said: list[str] = []
+    tiny_shop(out, screen=Screen(said.append)).run()
+    assert any("base-1" in line for line in said)
+    assert captions(out / "captions") == captions(finished.shelf.folder)

@@ -1,0 +1,136 @@
+"""Laws of verdicts: what holds, what does not, and what nobody can say."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tellapart.metrics.score import Pooled, Score, Scores, mean_score
+from tellapart.reproduction.measuring import Figures
+from tellapart.reproduction.plan import Claim, Direction, Part
+from tellapart.reproduction.verdicts import difference_of_counts, judge, mean_over_seeds, verdict
+
+ANSWERS = st.lists(st.one_of(st.booleans(), st.none()), max_size=5)
+VALUES = st.lists(st.floats(-5, 5), min_size=8, max_size=8)
+
+
+def figures(values: list[float], words: list[str] | None = None) -> Figures:
+    ids = tuple(f"i{number}" for number in range(len(values)))
+    parts = {"M": mean_score("M", values, "s")}
+    tokens = tuple(tuple(text.split()) for text in words or [])
+    if words:
+        vocabulary = {word for text in tokens for word in text}
+        parts["Vocabulary"] = Score("Vocabulary", float(len(vocabulary)), "s")
+        parts["Distinct"] = Score("Distinct", len(set(tokens)) / len(tokens), "s")
+    return Figures(Scores(ids, parts, {}), tokens)
+
+
+def claim(direction: Direction, *, measure: str = "M", margin: float = 0.05) -> Claim:
+    return Claim("c", "w", "p", (Part(measure, "a/x", direction, "b/x", margin=margin),))
+
+
+@given(ANSWERS)
+def test_a_verdict_is_said_of_all_parts_alone(parts: list[bool | None]) -> None:
+    said = verdict(parts)
+    assert (said == "not run") == (not parts or None in parts)
+    assert (said == "holds") == (bool(parts) and all(part is True for part in parts))
+    assert (said == "does not") == (bool(parts) and all(part is False for part in parts))
+
+
+@given(VALUES, VALUES)
+def test_not_both_above_and_below(one: list[float], other: list[float]) -> None:
+    cells = {"a/x": {1: figures(one)}, "b/x": {1: figures(other)}}
+    above, below = (judge(claim(direction), cells) for direction in ("above", "below"))
+    assert not (above.verdict == below.verdict == "holds")
+    (part,) = above.parts
+    assert part.low is not None
+    assert part.high is not None
+    assert part.low <= part.high
+    assert (above.verdict == "holds") == (part.low > 0)
+    turned = judge(claim("below"), {"a/x": cells["b/x"], "b/x": cells["a/x"]})
+    assert turned.verdict == above.verdict
+
+
+@given(VALUES)
+def test_what_is_equal_is_alike_and_neither_above_nor_below(values: list[float]) -> None:
+    moved = [value + 10 for value in values]
+    cells = {"a/x": {1: figures(moved)}, "b/x": {1: figures(moved)}}
+    assert judge(claim("alike"), cells).verdict == "holds"
+    assert judge(claim("above"), cells).verdict == "does not"
+    assert judge(claim("below"), cells).verdict == "does not"
+
+
+def test_a_missing_row_or_measure_is_not_run() -> None:
+    one = {1: figures([1.0, 2.0])}
+    assert judge(claim("above"), {"a/x": one}).verdict == "not run"
+    assert judge(claim("above", measure="N"), {"a/x": one, "b/x": one}).verdict == "not run"
+    # Seeds that only one of the two has cannot be held against one another.
+    assert judge(claim("above"), {"a/x": one, "b/x": {2: figures([0.0, 0.0])}}).verdict == "not run"
+
+
+def test_a_measure_of_the_whole_alone_gives_no_verdict() -> None:
+    ids, whole = ("i0",), {"M": Score("M", 1.0, "s")}
+    some = {1: Figures(Scores(ids, whole, {}), ())}
+    (part,) = judge(claim("above"), {"a/x": some, "b/x": some}).parts
+    assert part.value == 0
+    assert part.low is None
+    assert part.holds is None
+
+
+@given(VALUES, VALUES)
+def test_seeds_are_averaged_picture_by_picture(one: list[float], other: list[float]) -> None:
+    mean = mean_over_seeds([figures(one), figures(other)], "M")["M"]
+    assert mean.each is not None
+    assert mean.each == pytest.approx((np.array(one) + np.array(other)) / 2)
+    assert mean.corpus == pytest.approx(mean.each.mean())
+
+
+def test_seeds_in_another_order_are_put_in_order() -> None:
+    first = figures([1.0, 2.0, 3.0])
+    turned = Figures(Scores(("i2", "i1", "i0"), {"M": mean_score("M", [3.0, 2.0, 1.0], "s")}, {}), ())
+    mean = mean_over_seeds([first, turned], "M")["M"]
+    assert mean.each is not None
+    assert mean.each.tolist() == [1.0, 2.0, 3.0]
+
+
+def test_formulas_on_sums_are_averaged_as_values() -> None:
+    def root(sums: np.ndarray) -> np.ndarray:
+        return np.asarray(np.sqrt(sums[..., 0]))
+
+    def pooled(values: list[float]) -> Figures:
+        statistics = np.array(values)[:, None]
+        score = Score("P", float(np.sqrt(statistics.sum())), "s", pooled=Pooled(statistics, root))
+        return Figures(Scores(("i0", "i1"), {"P": score}, {}), ())
+
+    mean = mean_over_seeds([pooled([4.0, 5.0]), pooled([8.0, 8.0])], "P")["P"]
+    assert mean.pooled is not None
+    assert mean.corpus == pytest.approx((3 + 4) / 2)
+    assert mean.pooled.formula(mean.pooled.statistics.sum(axis=0)) == pytest.approx(mean.corpus)
+    cells = {"a/x": {1: pooled([40.0, 50.0])}, "b/x": {1: pooled([4.0, 5.0])}}
+    assert judge(claim("above", measure="P"), cells).verdict == "holds"
+
+
+def test_counts_are_compared_on_halves() -> None:
+    rich = figures([0.0] * 8, [f"w{number} v{number}" for number in range(8)])
+    poor = figures([0.0] * 8, ["a b"] * 8)
+    value, low, high = difference_of_counts([rich], [poor], "Vocabulary", halves=50)
+    assert value == 16 - 2
+    assert low == high == 8 - 2  # of four pictures
+    value, low, high = difference_of_counts([rich], [poor], "Distinct", halves=50)
+    assert value == 1 - 1 / 8
+    assert low == high == 1 - 1 / 4
+    cells = {"a/x": {1: rich}, "b/x": {1: poor}}
+    assert judge(claim("above", measure="Vocabulary"), cells).verdict == "holds"
+    assert (
+        judge(claim("above", measure="Vocabulary"), {"a/x": {1: poor}, "b/x": {1: poor}}).verdict
+        == "does not"
+    )
+
+
+@given(st.lists(st.text("ab ", min_size=1), min_size=4, max_size=6))
+def test_a_set_against_itself_differs_by_nothing(words: list[str]) -> None:
+    some = figures([0.0] * len(words), [f"x {text}" for text in words])
+    for name in ("Vocabulary", "Distinct"):
+        assert difference_of_counts([some], [some], name, halves=10) == (0, 0, 0)
