@@ -19,11 +19,11 @@ from pathlib import Path
 
 from benchmarks.captioner_records import add_record, measure, read_records
 from tellapart.recipe import load_recipe
+from tellapart.reproduction.writing import LENGTH_PENALTY
 from tellapart.run import Run
 from tellapart.sources import HELD_OUT
 
 WIDTH = 5
-LENGTH_PENALTY = 0.6  # chosen by hand on dev photographs, of the m-RNN and the Transformer
 # The recipe of m-RNN is that of the captioner that ships: for the table it ends as all others do.
 LIKE_OTHERS = (
     "training.epochs=15",

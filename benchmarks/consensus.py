@@ -25,10 +25,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from benchmarks.objective_measures import JUDGE, LENGTH_PENALTY, WIDTH, caption_scores
+from benchmarks.objective_measures import JUDGE, WIDTH, caption_scores
 from benchmarks.objective_table import number
 from tellapart import score
-from tellapart.captioning import Describer, Wish, describe_corpus, load
+from tellapart.captioning import Describer, Wish, describe_corpus, draw_corpus, load
 from tellapart.comparison import compare
 from tellapart.consensus import (
     Consensus,
@@ -41,11 +41,12 @@ from tellapart.consensus import (
 )
 from tellapart.corpus import Corpus, build_corpus
 from tellapart.data.examples import Example
-from tellapart.decoding.sampling import Sampling, image_generators, sample
+from tellapart.decoding.sampling import Sampling
 from tellapart.errors import TellapartError
 from tellapart.metrics.score import Scores
 from tellapart.picture_pools import Pictures
 from tellapart.recipe import load_recipe
+from tellapart.reproduction.writing import LENGTH_PENALTY
 from tellapart.retrievers.distinct import dot_products
 from tellapart.retrievers.loading import load_retriever
 from tellapart.retrievers.retriever import Retriever
@@ -54,7 +55,7 @@ from tellapart.training_neighbours import Sight, TrainingSet, gather_training_se
 from tellapart.vision.features import in_order
 
 RECIPE = "mrnn-flickr8k"
-HYPOTHESES, SAMPLES, TOGETHER = 10, 20, 50
+HYPOTHESES, SAMPLES = 10, 20
 CAPTIONS = (25, 60, 125, 175, 300)  # that count: m
 COLUMNS = (
     *("BLEU-4", "METEOR", "CIDEr-D", "R@1", "R@5", "R@10", "Mean-rank"),
@@ -104,20 +105,8 @@ class Bench:
 
     def samples(self, count: int) -> list[list[str]]:
         """Captions drawn by chance."""
-        captioner, found = self.describer.saved.captioner, []
-        longest = self.describer.saved.settings.max_words
-        for first in range(0, len(self.shown), TOGETHER):
-            rows = range(first, min(first + TOGETHER, len(self.shown)))
-            generators = image_generators([self.shown[row].image_id for row in rows], seed=1)
-            drawn = sample(
-                captioner,
-                self.corpus.vision(rows),
-                Sampling(count),
-                generators=generators,
-                max_words=longest,
-            )
-            found += [[captioner.text.decode(ids) for ids in group] for group in drawn.tokens.tolist()]
-        return found
+        saved = self.describer.saved
+        return list(draw_corpus(saved, self.corpus, Sampling(count), seed=1, watch=lambda done, total: None))
 
     def measure(self, captions: Sequence[str]) -> Scores:
         """One caption of each photograph."""

@@ -12,21 +12,21 @@ import torch
 
 from tellapart import score
 from tellapart.arrays import Float
-from tellapart.captioning import Wish, describe, load
+from tellapart.captioning import Wish, describe_corpus, draw_corpus, load
 from tellapart.corpus import build_corpus
 from tellapart.data.examples import Example
-from tellapart.decoding.sampling import Sampling, image_generators, sample
+from tellapart.decoding.sampling import Sampling
 from tellapart.judges import judge_by
 from tellapart.metrics.parts import RetrievalConfig
 from tellapart.metrics.retrieval import rank_scores, ranks
 from tellapart.metrics.score import Scores
 from tellapart.recipe import Recipe, load_recipe
+from tellapart.reproduction.writing import LENGTH_PENALTY
 from tellapart.retrievers.loading import load_retriever
 from tellapart.sources import read_examples, split_of
 from tellapart.vision.features import in_order
 
-SPLIT, WIDTH, LENGTH_PENALTY, JUDGE = "test", 5, 0.6, "judge"
-SAMPLES, TOGETHER = 5, 50
+SPLIT, WIDTH, SAMPLES, JUDGE = "test", 5, 5, "judge"
 
 
 @dataclass(frozen=True)
@@ -67,19 +67,14 @@ def write_captions(captioner: str, shown: Sequence[Example], recipe: Recipe) -> 
         parts=in_order(saved.captioner.needs),
         watch=lambda done, total: None,
     )
-    captions: dict[str, str] = {}
-    drawn: dict[str, list[str]] = {}
-    longest = saved.settings.max_words
-    for first in range(0, len(shown), TOGETHER):
-        rows = range(first, min(first + TOGETHER, len(shown)))
-        vision, names = corpus.vision(rows), [shown[row].image_id for row in rows]
-        best = describe(saved, vision, Wish(WIDTH, longest, length_penalty=LENGTH_PENALTY))
-        captions |= {name: one[0].caption for name, one in zip(names, best, strict=True)}
-        generators = image_generators(names, seed=1)
-        chance = sample(saved.captioner, vision, Sampling(SAMPLES), generators=generators, max_words=longest)
-        for name, group in zip(names, chance.tokens.tolist(), strict=True):
-            drawn[name] = [saved.captioner.text.decode(tokens) for tokens in group]
-    return Captioned(captions, drawn)
+    names, unwatched = [some.image_id for some in shown], lambda done, total: None
+    wish = Wish(WIDTH, saved.settings.max_words, length_penalty=LENGTH_PENALTY)
+    best = describe_corpus(saved, corpus, wish, watch=unwatched)
+    chance = draw_corpus(saved, corpus, Sampling(SAMPLES), seed=1, watch=unwatched)
+    return Captioned(
+        {name: one[0].caption for name, one in zip(names, best, strict=True)},
+        dict(zip(names, chance, strict=True)),
+    )
 
 
 def scores_of(found: Captioned, shown: Sequence[Example], train: Sequence[Sequence[str]]) -> Scores:

@@ -25,18 +25,9 @@ from pathlib import Path
 from benchmarks.objective_measures import measure
 from benchmarks.objective_records import BASE, CONTROL, add_record
 from tellapart.metrics.score import Scores
+from tellapart.reproduction.methods import GOING_ON, SLOWLY
 from tellapart.run import Run
 
-SAME_FOR_ALL = (
-    "training.epochs=2",
-    "training.evaluate_every=1000000",  # at the end alone: what is kept is what came out there
-    "training.stop_metric=loss",
-    "training.patience=0",
-    "training.core_minutes=0",
-    "optimiser.learning_rate=2e-4",
-    "optimiser.warmup_steps=50",
-)
-SLOWLY = "optimiser.learning_rate=5e-5"  # captions drawn by chance are noisy teachers
 OBJECTIVES: Mapping[str, Sequence[str]] = {
     CONTROL: ("objective.name=mle",),
     "smile": ("objective.name=smile",),
@@ -93,7 +84,7 @@ class Experiment:
         if run.latest_checkpoint():
             tellapart("train", str(run.folder), "--resume")
             return run
-        all_changes = (f"training.start_from={self.start}", *SAME_FOR_ALL, *changes)
+        all_changes = (f"training.start_from={self.start}", *GOING_ON, *changes)
         words = [word for change in all_changes for word in ("--set", change)]
         tellapart("train", self.recipe, "--out", str(run.folder), *words)
         return run

@@ -29,6 +29,7 @@ from tellapart.corpus import Corpus, Watch, as_vision
 from tellapart.data.picture_files import find_pictures
 from tellapart.decoding.required import Required
 from tellapart.decoding.rules import Rule, banned, begin_with, never
+from tellapart.decoding.sampling import Sampling, image_generators, sample
 from tellapart.decoding.search import beam
 from tellapart.errors import TellapartError
 from tellapart.run import Run
@@ -176,6 +177,26 @@ def describe_corpus(
     for first in range(0, count, CHUNK):
         rows = range(first, min(first + CHUNK, count))
         yield from describe(saved, corpus.vision(rows), wish)
+        watch(rows.stop, count)
+
+
+def draw_corpus(
+    saved: SavedCaptioner, corpus: Corpus, sampling: Sampling, *, seed: int, watch: Watch
+) -> Iterator[list[str]]:
+    """Captions drawn by chance of every image of a corpus, in its order; the draw hangs on the image's id."""
+    captioner, count = saved.captioner, len(corpus.examples)
+    for first in range(0, count, CHUNK):
+        rows = range(first, min(first + CHUNK, count))
+        names = [corpus.examples[row].image_id for row in rows]
+        drawn = sample(
+            captioner,
+            corpus.vision(rows),
+            sampling,
+            generators=image_generators(names, seed=seed),
+            max_words=saved.settings.max_words,
+        )
+        for group in drawn.tokens.tolist():
+            yield [captioner.text.decode(tokens) for tokens in group]
         watch(rows.stop, count)
 
 

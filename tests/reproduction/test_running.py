@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from tellapart.report.reproduction_markdown import write_reproduction_markdown
 from tellapart.report.reproduction_page import write_reproduction_page
 from tellapart.reproduction.budget import Chosen
 from tellapart.reproduction.findings import Findings, gather
+from tellapart.reproduction.plan import Plan
 from tellapart.reproduction.running import Screen, Workshop
 from tellapart.reproduction.shelf import LOG, Shelf
 
@@ -139,3 +141,16 @@ def test_a_killed_program_goes_on_where_it_was(finished: Workshop, tmp_path: Pat
     tiny_shop(out, screen=Screen(said.append)).run()
     assert any("base-1" in line for line in said)
     assert captions(out / "captions") == captions(finished.shelf.folder)
+
+
+def test_a_method_that_cannot_run_keeps_no_other_from_it(finished: Workshop, tmp_path: Path) -> None:
+    out = tmp_path / "failing"
+    shutil.copytree(finished.out / "runs", out / "runs")
+    shutil.rmtree(out / "runs" / "more-1")
+    (out / "captions").mkdir()
+    shop = tiny_shop(out)
+    bad = replace(shop.plan.methods["more"], changes=("objective.name=unkt", "objective.teacher=nowhere"))
+    shop = replace(shop, plan=Plan({**shop.plan.methods, "more": bad}, shop.plan.ways))
+    failed = shop.run()
+    assert list(failed) == ["more-1"]
+    assert captions(out / "captions").keys() == {name for name in FILES if name.startswith("base")}

@@ -70,11 +70,13 @@ def reproduce(
 
     shelf = Shelf(kept or out / "captions", ground.name)
     shop = Workshop(out, ground, chosen.plan, shelf, Screen(stderr.print, watching))
-    shop.run()
+    failed = shop.run()
     command = shlex.join(["tellapart", *sys.argv[1:]])
     with watching() as watch:
-        found = gather(shop, papers, chosen, command=command, watch=watch)
+        found = gather(shop, papers, chosen, command=command, watch=watch, failed=failed)
     _report(found, out / paper, as_json=json)
+    if failed:
+        raise typer.Exit(1)
 
 
 def _report(found: Findings, path: Path, *, as_json: bool) -> None:

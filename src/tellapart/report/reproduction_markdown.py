@@ -69,6 +69,8 @@ def introduction(found: Findings) -> Iterator[str]:
     )
     for line in found.chosen.given_up:
         yield from ("", f"**Smaller than planned**, to fit the budget: {line}.")
+    for job, why in found.failed.items():
+        yield from ("", f"**Not run**, for it failed: {job}: {why}.")
     for name, why in found.skipped.items():
         yield from ("", f"Not measured: {name}: {why}.")
 

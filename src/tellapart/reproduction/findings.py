@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from tellapart.data.examples import Example
+from tellapart.errors import TellapartError
 from tellapart.metrics.score import plain
 from tellapart.reproduction.budget import Chosen
 from tellapart.reproduction.measuring import Bench, Figures
@@ -87,6 +88,7 @@ class Findings:
     judge: str
     teacher: str
     pictures: int
+    failed: Mapping[str, str] = field(default_factory=dict)  # jobs that could not be run, and why
     about: Mapping[str, str] = field(default_factory=about_here)
 
     def seeds(self, text: str) -> Mapping[int, Figures]:
@@ -139,6 +141,7 @@ class Findings:
             "command": self.command,
             "about": dict(self.about),
             "given_up": list(self.chosen.given_up),
+            "failed": dict(self.failed),
             "judge": self.judge,
             "teacher": self.teacher,
             "claims": [
@@ -190,7 +193,13 @@ def _claim(paper: str, judged: Judged) -> dict[str, Any]:
 
 
 def gather(
-    shop: Workshop, papers: Sequence[Paper], chosen: Chosen, *, command: str, watch: Watch
+    shop: Workshop,
+    papers: Sequence[Paper],
+    chosen: Chosen,
+    *,
+    command: str,
+    watch: Watch,
+    failed: Mapping[str, TellapartError] | None = None,
 ) -> Findings:
     """Measure all that is on the shelf, and judge every claim."""
     ground = shop.ground
@@ -221,6 +230,7 @@ def gather(
         bench.judge.identity,
         ground.teacher,
         len(shop.shown.test),
+        {job: f"{error.problem} ({error.hint})" for job, error in (failed or {}).items()},
     )
 
 

@@ -16,52 +16,44 @@ GOING_ON = (
 )
 SLOWLY = "optimiser.learning_rate=5e-5"  # captions drawn by chance are noisy teachers
 TAUGHT = f"objective.retriever={{{TEACHER}}}"
-
-MRNN = Method("mrnn", "m-RNN by its own cost", "mrnn", seeds=3, minutes=10, priority=0)
-MRNN_MLE = Method(
-    "mrnn+mle",
-    "two more epochs of likelihood: the control of all that goes on from m-RNN",
-    "mrnn",
-    (*GOING_ON, "objective.name=mle"),
-    start="mrnn",
-    seeds=3,
-    minutes=2,
-    priority=0,
-)
-PEOPLE = Method("people", "one caption that people wrote of each picture", kind="people", priority=0)
+SPECIFIC = ("objective.name=specificity", TAUGHT, "objective.compat=authors", "objective.mle_weight=1.0")
+LIKELIHOOD, CONTRASTIVE = "objective.name=mle", "objective.name=contrastive"
 
 
-def from_mrnn(
-    name: str,
-    says: str,
-    *changes: str,
-    minutes: float,
-    seeds: int = 1,
-    priority: int = 2,
-    start: str = "mrnn",
+def go_on(
+    start: Method, name: str, says: str, *changes: str, minutes: float, seeds: int = 1, priority: int = 2
 ) -> Method:
-    """A method that goes on from m-RNN, or from a method that did."""
+    """A method that goes on from another, with as many steps as all that do."""
     return Method(
         name,
         says,
-        "mrnn",
+        start.recipe,
         (*GOING_ON, *changes),
-        start=start,
+        start=start.name,
         seeds=seeds,
         minutes=minutes,
         priority=priority,
     )
 
 
-SMILE = from_mrnn("mrnn+smile", "SMILE", "objective.name=smile", minutes=2, seeds=3, priority=1)
-CDP = from_mrnn(
+MRNN = Method("mrnn", "m-RNN by its own cost", "mrnn", seeds=3, minutes=10, priority=0)
+MRNN_MLE = go_on(
+    MRNN,
+    "mrnn+mle",
+    "two more epochs of likelihood: the control of all that goes on from m-RNN",
+    LIKELIHOOD,
+    seeds=3,
+    minutes=2,
+    priority=0,
+)
+PEOPLE = Method("people", "one caption that people wrote of each picture", kind="people", priority=0)
+SMILE = go_on(MRNN, "mrnn+smile", "SMILE", "objective.name=smile", minutes=2, seeds=3, priority=1)
+CDP = go_on(
+    MRNN,
     "mrnn+cdp",
     "specificity by CDP, with likelihood beside it",
-    "objective.name=specificity",
+    *SPECIFIC,
     "objective.loss=cdp",
-    TAUGHT,
-    "objective.compat=authors",
-    "objective.mle_weight=1.0",
     minutes=10,
     seeds=3,
     priority=1,

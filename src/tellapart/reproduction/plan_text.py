@@ -22,6 +22,9 @@ def plan_lines(papers: Sequence[Paper], chosen: Chosen, *, pace: float) -> Itera
     )
     for line in chosen.given_up:
         yield from ("", f"To fit the budget: {line}.")
+    named = {chosen.name(method.name) for paper in papers for method in paper.methods}
+    for name in (name for name in plan.methods if name not in named):
+        yield from ("", f"First: {name} ({plan.methods[name].says}).")
     seen: set[str] = set()
     for paper in papers:
         yield from ("", f"## {paper.name}: {paper.title}", "")

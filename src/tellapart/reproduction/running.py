@@ -75,15 +75,30 @@ class Workshop:
         folder = (self.out / "runs").absolute()
         return str(folder / f"{name}-1") if name in self.plan.methods else name
 
-    def run(self) -> None:
-        """All that is not there yet."""
+    def run(self) -> dict[str, TellapartError]:
+        """All that is not there yet; what could not be run, by job, and why.
+
+        One method that lacks a library, or diverges, does not keep others from being run; what goes on from
+        it is left out with it. Without the judge or the teacher nothing can be told of any.
+        """
         claim_folder(self.out, self.ground)
         self.ground.draw()
         wanted = self._wanted()
+        failed: dict[str, TellapartError] = {}
         for number, job in enumerate(wanted, start=1):
             self.screen.say(f"{number} of {len(wanted)}: {job.name} ({job.method.says})")
-            self._make(job)
-            self._write(job)
+            cause = next((failed[other] for other in self._places(job) if other in failed), None)
+            try:
+                if cause is not None:
+                    raise cause
+                self._make(job)
+                self._write(job)
+            except TellapartError as error:
+                if job.method in self.ground.retrievers:
+                    raise
+                self.screen.say(f"{job.name} is not run: {error.problem} ({error.hint})")
+                failed[job.name] = error
+        return failed
 
     def _wanted(self) -> list[Job]:
         """Jobs that have something missing on the shelf, and those whose folders such jobs need."""

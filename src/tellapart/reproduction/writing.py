@@ -11,11 +11,11 @@ import numpy as np
 import torch
 
 from tellapart.arrays import Int64
-from tellapart.captioning import Describer, Wish, describe_corpus, load
+from tellapart.captioning import Describer, Wish, describe_corpus, draw_corpus, load
 from tellapart.consensus import BEST, Consensus, Reranked, rerank_by_consensus, rerank_by_oracle
 from tellapart.corpus import Corpus, build_corpus
 from tellapart.data.examples import Example
-from tellapart.decoding.sampling import Sampling, image_generators, sample
+from tellapart.decoding.sampling import Sampling
 from tellapart.judges import find_author, judge_by_likelihood
 from tellapart.metrics.retrieval import ranks
 from tellapart.recipe import Recipe
@@ -33,7 +33,7 @@ from tellapart.vision.features import in_order
 
 SPLIT = "test"
 LENGTH_PENALTY = 0.6  # chosen by hand on dev photographs, of the m-RNN and the Transformer
-TEMPERATURE, TOGETHER, NEIGHBOURS = 1.0, 50, 9
+TEMPERATURE, NEIGHBOURS = 1.0, 9
 PLAIN_RANKS, EQ7_RANKS, PICTURE_RANKS = "plain", "image-to-sentence", "sentence-to-image"
 
 Watch = Callable[[str, int, int], None]  # what is being done, and how much of it is
@@ -121,20 +121,15 @@ class Writer:
             yield Line(name, captions, tuple(round(one.logprob, 4) for one in candidates))
 
     def _draw(self, way: Way, before: Sequence[Line]) -> Iterator[Line]:
-        captioner, longest = self.describer.saved.captioner, self.describer.saved.settings.max_words
-        for first in range(0, len(self.shown.test), TOGETHER):
-            rows = range(first, min(first + TOGETHER, len(self.shown.test)))
-            names = self.shown.ids[first : rows.stop]
-            drawn = sample(
-                captioner,
-                self.corpus.vision(rows),
-                Sampling(way.size, temperature=TEMPERATURE),
-                generators=image_generators(names, seed=self.seed),
-                max_words=longest,
-            )
-            for name, group in zip(names, drawn.tokens.tolist(), strict=True):
-                yield Line(name, tuple(captioner.text.decode(tokens) for tokens in group))
-            self.watch(way.name, rows.stop, len(self.shown.test))
+        drawn = draw_corpus(
+            self.describer.saved,
+            self.corpus,
+            Sampling(way.size, temperature=TEMPERATURE),
+            seed=self.seed,
+            watch=lambda done, total: self.watch(way.name, done, total),
+        )
+        for name, captions in zip(self.shown.ids, drawn, strict=True):
+            yield Line(name, tuple(captions))
 
     def _agree(self, way: Way, before: Sequence[Line]) -> Iterator[Line]:
         sight = refined_sight(self.describer) if way.sight == "refined" else Sight(self.describer.encoder)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tellapart.reproduction.methods import GOING_ON, SLOWLY
+from tellapart.reproduction.methods import CONTRASTIVE, LIKELIHOOD, SLOWLY, go_on
 from tellapart.reproduction.papers.mrnn import BLEU
 from tellapart.reproduction.plan import Claim, Column, Method, Paper, Part, Row, Showing, Table
 
@@ -14,52 +14,24 @@ NT = Method("neuraltalk", "NeuralTalk2 by likelihood", "neuraltalk", seeds=3, mi
 AA = Method("adaptive", "AdaptiveAttention by likelihood", "adaptive", seeds=3, minutes=25, priority=0)
 
 
-def _from_adaptive(
-    name: str, says: str, *changes: str, minutes: float, seeds: int = 1, priority: int = 2
-) -> Method:
-    return Method(
-        name,
-        says,
-        "adaptive",
-        (*GOING_ON, *changes),
-        start="adaptive",
-        seeds=seeds,
-        minutes=minutes,
-        priority=priority,
-    )
-
-
-CONTRASTIVE = "objective.name=contrastive"
-AA_CL = _from_adaptive(
-    "adaptive+cl", "CL against its own start", CONTRASTIVE, minutes=40, seeds=3, priority=1
-)
+AA_CL = go_on(AA, "adaptive+cl", "CL against its own start", CONTRASTIVE, minutes=40, seeds=3, priority=1)
 METHODS = (
     NT,
     AA,
     AA_CL,
-    Method(
-        "neuraltalk+cl",
-        "CL against its own start",
-        "neuraltalk",
-        (*GOING_ON, CONTRASTIVE),
-        start="neuraltalk",
-        seeds=3,
-        minutes=14,
-        priority=1,
-    ),
-    Method(
+    go_on(NT, "neuraltalk+cl", "CL against its own start", CONTRASTIVE, seeds=3, minutes=14, priority=1),
+    go_on(
+        NT,
         "neuraltalk+cl-by-adaptive",
         "CL against the better AdaptiveAttention",
-        "neuraltalk",
-        (*GOING_ON, CONTRASTIVE, "objective.reference={adaptive}"),
-        start="neuraltalk",
+        CONTRASTIVE,
+        "objective.reference={adaptive}",
         minutes=20,
     ),
-    _from_adaptive(
-        "adaptive+mle", "two more epochs of likelihood: the control", "objective.name=mle", minutes=5, seeds=3
-    ),
-    _from_adaptive("adaptive+il", "introspective learning", "objective.name=introspective", minutes=12),
-    _from_adaptive(
+    go_on(AA, "adaptive+mle", "two more epochs of likelihood: the control", LIKELIHOOD, minutes=5, seeds=3),
+    go_on(AA, "adaptive+il", "introspective learning", "objective.name=introspective", minutes=12),
+    go_on(
+        AA,
         "adaptive+gan",
         "conditional GAN",
         "objective.name=gan",
@@ -67,14 +39,13 @@ METHODS = (
         SLOWLY,
         minutes=30,
     ),
-    _from_adaptive("adaptive+cl-positive", "CL(P)", CONTRASTIVE, "objective.parts=positive", minutes=12),
-    _from_adaptive("adaptive+cl-negative", "CL(N)", CONTRASTIVE, "objective.parts=negative", minutes=36),
-    Method(
+    go_on(AA, "adaptive+cl-positive", "CL(P)", CONTRASTIVE, "objective.parts=positive", minutes=12),
+    go_on(AA, "adaptive+cl-negative", "CL(N)", CONTRASTIVE, "objective.parts=negative", minutes=36),
+    go_on(
+        AA_CL,
         "adaptive+cl+cl",
         "a second run of CL, its reference replaced by what the first came to",
-        "adaptive",
-        (*GOING_ON, CONTRASTIVE),
-        start="adaptive+cl",
+        CONTRASTIVE,
         minutes=40,
     ),
 )

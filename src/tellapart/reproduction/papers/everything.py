@@ -2,23 +2,38 @@
 
 from __future__ import annotations
 
-from tellapart.reproduction.methods import CDP, MRNN, MRNN_MLE, PEOPLE, SLOWLY, SMILE, TAUGHT, from_mrnn
+from tellapart.reproduction.methods import (
+    CDP,
+    CONTRASTIVE,
+    LIKELIHOOD,
+    MRNN,
+    MRNN_MLE,
+    PEOPLE,
+    SLOWLY,
+    SMILE,
+    SPECIFIC,
+    TAUGHT,
+    go_on,
+)
 from tellapart.reproduction.papers.unkt import HALVES
 from tellapart.reproduction.plan import Claim, Column, Paper, Part, Row, Showing, Table
 
-_CONTRASTIVE = "objective.name=contrastive"
 _DPO = ("objective.name=dpo", TAUGHT, "objective.mle_weight=1.0", SLOWLY)
-CL = from_mrnn("mrnn+cl", "contrastive learning", _CONTRASTIVE, minutes=14, priority=1)
+_HIGH = ("data.format=jsonl", "data.images=", "data.path={halves}/high.jsonl")
+CL = go_on(MRNN, "mrnn+cl", "contrastive learning", CONTRASTIVE, minutes=14, priority=1)
 ALONE = (
-    from_mrnn("mrnn+il", "introspective learning", "objective.name=introspective", minutes=5),
+    go_on(MRNN, "mrnn+il", "introspective learning", "objective.name=introspective", minutes=5),
     CL,
-    from_mrnn(
+    go_on(
+        MRNN,
         "mrnn-high",
         "gone on with generic captions: the teacher of UNKT",
-        *("objective.name=mle", "data.format=jsonl", "data.images=", "data.path={halves}/high.jsonl"),
+        LIKELIHOOD,
+        *_HIGH,
         minutes=2,
     ),
-    from_mrnn(
+    go_on(
+        MRNN,
         "mrnn+unkt",
         "UNKT in words and states: m-RNN attends to nothing",
         *("objective.name=unkt", "objective.teacher={mrnn-high}"),
@@ -26,42 +41,37 @@ ALONE = (
         minutes=6,
         priority=1,
     ),
-    from_mrnn("mrnn+unlikelihood", "unlikelihood", "objective.name=unlikelihood", minutes=3),
-    from_mrnn(
+    go_on(MRNN, "mrnn+unlikelihood", "unlikelihood", "objective.name=unlikelihood", minutes=3),
+    go_on(
+        MRNN,
         "mrnn+cider-btw",
         "likelihood that counts distinctive captions more",
-        *("objective.name=mle", "objective.caption_weights=cider-btw"),
+        LIKELIHOOD,
+        "objective.caption_weights=cider-btw",
         minutes=3,
     ),
-    from_mrnn(
+    go_on(
+        MRNN,
         "mrnn+reward",
         "CIDEr-D as a reward",
-        "objective.name=reward",
-        "objective.baseline=mean",
-        SLOWLY,
+        *("objective.name=reward", "objective.baseline=mean", SLOWLY),
         minutes=10,
     ),
-    from_mrnn("mrnn+dpo", "preferences by self-retrieval", *_DPO, minutes=10, priority=1),
+    go_on(MRNN, "mrnn+dpo", "preferences by self-retrieval", *_DPO, minutes=10, priority=1),
 )
 MIXED = (
-    from_mrnn(
+    go_on(
+        MRNN,
         "mrnn+smile+cl",
         "SMILE and contrastive learning at once",
         "objective.name=mix",
         'objective.parts=[{ name = "smile", mle_share = 0.1 }, { name = "contrastive" }]',
         minutes=16,
     ),
-    from_mrnn(
-        "mrnn+smile-then-cdp",
-        "specificity after SMILE",
-        *("objective.name=specificity", "objective.loss=cdp", TAUGHT),
-        *("objective.compat=authors", "objective.mle_weight=1.0"),
-        start="mrnn+smile",
-        minutes=10,
+    go_on(
+        SMILE, "mrnn+smile-then-cdp", "specificity after SMILE", *SPECIFIC, "objective.loss=cdp", minutes=10
     ),
-    from_mrnn(
-        "mrnn+cl-then-dpo", "preferences on top of contrastive learning", *_DPO, start="mrnn+cl", minutes=10
-    ),
+    go_on(CL, "mrnn+cl-then-dpo", "preferences on top of contrastive learning", *_DPO, minutes=10),
 )
 METHODS = (MRNN, MRNN_MLE, PEOPLE, SMILE, CDP, HALVES, *ALONE, *MIXED)
 _CAPTIONERS = [method for method in METHODS if method.kind == "train" and method.name != "mrnn-high"]

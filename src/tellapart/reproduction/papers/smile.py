@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-from tellapart.reproduction.methods import GOING_ON, MRNN, MRNN_MLE, PEOPLE, SMILE, from_mrnn
+from dataclasses import replace
+
+from tellapart.reproduction.methods import MRNN, MRNN_MLE, PEOPLE, SMILE, go_on
 from tellapart.reproduction.papers.unkt import TRANSFORMER
-from tellapart.reproduction.plan import Claim, Column, Method, Paper, Part, Row, Showing, Table
+from tellapart.reproduction.plan import Claim, Column, Method, MethodKind, Paper, Part, Row, Showing, Table
 
 _SMILE = "objective.name=smile"
 LAMBDAS = ("0.5", "0.1", "0.05", "0.01")
 
 
-def _mixed(share: str) -> Method:
-    settings = (_SMILE, f"objective.mle_share={share}")
-    return from_mrnn(f"mrnn+smile-{share}", f"SMILE with λ = {share} of likelihood", *settings, minutes=2)
+def _smile(ending: str, says: str, *changes: str) -> Method:
+    return go_on(MRNN, f"mrnn+smile-{ending}", says, _SMILE, *changes, minutes=2)
 
 
-def _simple(kind: str, says: str) -> tuple[Method, ...]:
+def _simple(kind: MethodKind, says: str) -> tuple[Method, ...]:
     """A corpus without details, a captioner of it by likelihood, and SMILE on top."""
     data = ("data.format=jsonl", "data.images=", f"data.path={{{kind}-corpus}}/captions.jsonl")
-    corpus = Method(
-        f"{kind}-corpus", says, "mrnn", kind="simplest" if kind == "simplest" else "simpler", minutes=4
-    )
+    corpus = Method(f"{kind}-corpus", says, "mrnn", kind=kind, minutes=4)
     base = Method(f"mrnn-{kind}", f"m-RNN of the {kind} corpus", "mrnn", data, minutes=10)
-    tuned = (*GOING_ON, *data, _SMILE)
-    return (
-        corpus,
-        base,
-        Method(f"mrnn-{kind}+smile", "SMILE on the same", "mrnn", tuned, start=base.name, minutes=2),
-    )
+    return corpus, base, go_on(base, f"mrnn-{kind}+smile", "SMILE on the same", *data, _SMILE, minutes=2)
 
 
 WORDS = 'data.words_from=["flickr8k/captions.txt", "coco/captions.jsonl"]'
@@ -48,60 +42,35 @@ TUNED = Method(
     minutes=10,
     needs_photographs=True,
 )
+
+
+def _on_photographs(start: Method, says: str) -> Method:
+    tuned = go_on(start, f"{start.name}+smile", says, _SMILE, WORDS, minutes=2)
+    return replace(tuned, needs_photographs=True)
+
+
 METHODS = (
     MRNN,
     MRNN_MLE,
     SMILE,
     PEOPLE,
-    *map(_mixed, LAMBDAS),
-    from_mrnn(
-        "mrnn+smile-none", "SMILE, nothing done for the first word", _SMILE, "objective.first=none", minutes=2
+    *(
+        _smile(share, f"SMILE with λ = {share} of likelihood", f"objective.mle_share={share}")
+        for share in LAMBDAS
     ),
-    from_mrnn(
-        "mrnn+smile-shift", "SMILE, the first word shifted", _SMILE, "objective.first=shift", minutes=2
-    ),
-    from_mrnn(
-        "mrnn+smile-random", "random words as the subset", _SMILE, "objective.subset=random", minutes=2
-    ),
-    from_mrnn("mrnn+smile-reverse", "the subset reversed", _SMILE, "objective.subset=reverse", minutes=2),
-    from_mrnn(
-        "mrnn+smile-one-caption",
-        "SMILE on one caption an image",
-        _SMILE,
-        "training.captions_per_image=1",
-        minutes=1,
-    ),
+    _smile("none", "SMILE, nothing done for the first word", "objective.first=none"),
+    _smile("shift", "SMILE, the first word shifted", "objective.first=shift"),
+    _smile("random", "random words as the subset", "objective.subset=random"),
+    _smile("reverse", "the subset reversed", "objective.subset=reverse"),
+    _smile("one-caption", "SMILE on one caption an image", "training.captions_per_image=1"),
     *_simple("simplest", "the subjects of the training captions"),
     *_simple("simpler", "subjects, verbs and objects of the training captions"),
     COCO,
-    Method(
-        "coco+smile",
-        "SMILE on the pretrained",
-        "mrnn",
-        (*GOING_ON, _SMILE, WORDS),
-        start="coco",
-        minutes=2,
-        needs_photographs=True,
-    ),
+    _on_photographs(COCO, "SMILE on the pretrained"),
     TUNED,
-    Method(
-        "coco+flickr8k+smile",
-        "SMILE on the pretrained and tuned",
-        "mrnn",
-        (*GOING_ON, _SMILE, WORDS),
-        start="coco+flickr8k",
-        minutes=2,
-        needs_photographs=True,
-    ),
+    _on_photographs(TUNED, "SMILE on the pretrained and tuned"),
     TRANSFORMER,
-    Method(
-        "transformer+smile",
-        "SMILE on the Transformer",
-        "transformer",
-        (*GOING_ON, _SMILE),
-        start="transformer",
-        minutes=6,
-    ),
+    go_on(TRANSFORMER, "transformer+smile", "SMILE on the Transformer", _SMILE, minutes=6),
 )
 COLUMNS = (
     Column("Caption Length", "Length", 1.0, 1),

@@ -2,43 +2,42 @@
 
 from __future__ import annotations
 
-from tellapart.reproduction.methods import CDP, GOING_ON, MRNN, MRNN_MLE, TAUGHT
+from tellapart.reproduction.methods import CDP, MRNN, MRNN_MLE, SPECIFIC, go_on
 from tellapart.reproduction.papers.mrnn import BLEU
-from tellapart.reproduction.plan import Claim, Column, Method, Paper, Part, Row, Showing, Table
-
-_SPECIFIC = ("objective.name=specificity", TAUGHT, "objective.compat=authors", "objective.mle_weight=1.0")
-
-
-def _specific(name: str, says: str, *changes: str, seeds: int = 1, priority: int = 2) -> Method:
-    return Method(
-        name,
-        says,
-        "mrnn",
-        (*GOING_ON, *_SPECIFIC, *changes),
-        start="mrnn",
-        seeds=seeds,
-        minutes=10,
-        priority=priority,
-    )
-
+from tellapart.reproduction.plan import Claim, Column, Paper, Part, Row, Showing, Table
 
 METHODS = (
     MRNN,
     MRNN_MLE,
-    _specific(
+    go_on(
+        MRNN,
         "mrnn+dp",
         "specificity by DP (the paper's dot products)",
+        *SPECIFIC,
         "objective.loss=dp",
         "objective.compat=paper",
+        minutes=10,
     ),
-    _specific("mrnn+cos", "specificity by Cos", "objective.loss=cos"),
+    go_on(MRNN, "mrnn+cos", "specificity by Cos", *SPECIFIC, "objective.loss=cos", minutes=10),
     CDP,
-    _specific("mrnn+ccos", "specificity by CCos", "objective.loss=ccos", seeds=3, priority=1),
-    _specific(
+    go_on(
+        MRNN,
+        "mrnn+ccos",
+        "specificity by CCos",
+        *SPECIFIC,
+        "objective.loss=ccos",
+        minutes=10,
+        seeds=3,
+        priority=1,
+    ),
+    go_on(
+        MRNN,
         "mrnn+cdp-gumbel",
         "CDP on words drawn by Gumbel noise",
+        *SPECIFIC,
         "objective.loss=cdp",
         "objective.estimator=gumbel",
+        minutes=10,
     ),
 )
 _ROWS = {

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tellapart.reproduction.methods import GOING_ON
+from dataclasses import replace
+
+from tellapart.reproduction.methods import LIKELIHOOD, go_on
 from tellapart.reproduction.plan import Claim, Column, Direction, Method, Paper, Part, Row, Showing, Table
 
 _HIGH = ("data.format=jsonl", "data.images=", "data.path={halves}/high.jsonl")
@@ -24,74 +26,32 @@ HALVES = Method(
 )
 
 
-def from_transformer(
-    name: str, says: str, *changes: str, minutes: float = 14, seeds: int = 1, priority: int = 2
-) -> Method:
-    """A method that goes on from the Transformer."""
-    return Method(
-        name,
-        says,
-        "transformer",
-        (*GOING_ON, *changes),
-        start="transformer",
-        seeds=seeds,
-        minutes=minutes,
-        priority=priority,
-    )
-
-
-def _student(name: str, says: str, *changes: str, teacher: str = "transformer-high") -> Method:
+def _student(ending: str, says: str, *changes: str, teacher: str = "transformer-high") -> Method:
     settings = ("objective.name=unkt", f"objective.teacher={{{teacher}}}", _RISING)
-    return from_transformer(f"transformer+unkt{name}", says, *settings, *changes)
+    return go_on(TRANSFORMER, f"transformer+unkt{ending}", says, *settings, *changes, minutes=14)
 
 
-UNKT = from_transformer(
-    "transformer+unkt",
-    "UNKT: away from the teacher of generic captions",
-    "objective.name=unkt",
-    "objective.teacher={transformer-high}",
-    _RISING,
-    seeds=3,
-    priority=1,
-)
-_MESHED = (
-    Method("meshed", "Transformer with meshed memory by likelihood", "meshed", minutes=30),
-    Method(
-        "meshed-high",
-        "the same, gone on with generic captions",
-        "meshed",
-        (*GOING_ON, "objective.name=mle", *_HIGH),
-        start="meshed",
-        minutes=5,
-    ),
-    Method(
-        "meshed+unkt",
-        "UNKT with memory",
-        "meshed",
-        (*GOING_ON, "objective.name=unkt", "objective.teacher={meshed-high}", _RISING),
-        start="meshed",
-        minutes=20,
-    ),
-)
+UNKT = replace(_student("", "UNKT: away from the teacher of generic captions"), seeds=3, priority=1)
+_MESHED = Method("meshed", "Transformer with meshed memory by likelihood", "meshed", minutes=30)
 METHODS = (
     TRANSFORMER,
     HALVES,
-    from_transformer(
+    go_on(
+        TRANSFORMER,
         "transformer-high",
         "the negative teacher p⁻: gone on with generic captions",
-        "objective.name=mle",
+        LIKELIHOOD,
         *_HIGH,
         minutes=4,
         seeds=3,
         priority=0,
     ),
-    from_transformer(
-        "transformer-low", "p⁺: gone on with specific captions", "objective.name=mle", *_LOW, minutes=4
-    ),
-    from_transformer(
+    go_on(TRANSFORMER, "transformer-low", "p⁺: gone on with specific captions", LIKELIHOOD, *_LOW, minutes=4),
+    go_on(
+        TRANSFORMER,
         "transformer+mle",
         "two more epochs of likelihood: UNKT without L_neg",
-        "objective.name=mle",
+        LIKELIHOOD,
         minutes=6,
         seeds=3,
         priority=0,
@@ -104,7 +64,17 @@ METHODS = (
     _student("-hard", "UNKT with hard targets", "objective.targets=hard"),
     _student("-random", "UNKT with random targets", "objective.targets=random"),
     _student("-fixed", "UNKT with a fixed λ", _FIXED),
-    *_MESHED,
+    _MESHED,
+    go_on(_MESHED, "meshed-high", "the same, gone on with generic captions", LIKELIHOOD, *_HIGH, minutes=5),
+    go_on(
+        _MESHED,
+        "meshed+unkt",
+        "UNKT with memory",
+        "objective.name=unkt",
+        "objective.teacher={meshed-high}",
+        _RISING,
+        minutes=20,
+    ),
 )
 
 
