@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tellapart.errors import TellapartError
@@ -15,6 +15,7 @@ from tellapart.reproduction.ways import WAYS
 PLAN = join(find_papers(ALL), WAYS)
 
 
+@settings(max_examples=30)
 @given(st.floats(10, 2000))
 def test_what_is_chosen_fits_and_stands_on_what_it_needs(minutes: float) -> None:
     chosen = fit(PLAN, minutes)

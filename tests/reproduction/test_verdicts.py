@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tellapart.metrics.score import Pooled, Score, Scores, mean_score
@@ -39,6 +39,7 @@ def test_a_verdict_is_said_of_all_parts_alone(parts: list[bool | None]) -> None:
     assert (said == "does not") == (bool(parts) and all(part is False for part in parts))
 
 
+@settings(max_examples=25)  # each draws pictures some thousand times
 @given(VALUES, VALUES)
 def test_not_both_above_and_below(one: list[float], other: list[float]) -> None:
     cells = {"a/x": {1: figures(one)}, "b/x": {1: figures(other)}}
@@ -53,6 +54,7 @@ def test_not_both_above_and_below(one: list[float], other: list[float]) -> None:
     assert turned.verdict == above.verdict
 
 
+@settings(max_examples=25)  # each draws pictures some thousand times
 @given(VALUES)
 def test_what_is_equal_is_alike_and_neither_above_nor_below(values: list[float]) -> None:
     moved = [value + 10 for value in values]

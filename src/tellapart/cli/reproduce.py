@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -53,12 +54,15 @@ def reproduce(
     minutes = read_minutes(budget) if budget else None
     ground = find_ground(data, out)
     whole = plan_on(papers, ground)
-    whole = whole.only([*only, *(one.name for one in ground.retrievers)]) if only else whole
     chosen = Chosen(whole) if minutes is None else fit(whole, minutes, pace=ground.pace)
+    now = chosen
+    if only:  # the report tells of all that is there
+        named = [*(chosen.name(name) for name in only), *(one.name for one in ground.retrievers)]
+        now = replace(chosen, plan=chosen.plan.only(named))
     if plan:
         from tellapart.reproduction.plan_text import plan_lines
 
-        for line in plan_lines(papers, chosen, pace=ground.pace):
+        for line in plan_lines(papers, now, pace=ground.pace):
             tell(line)
         return
     for line in chosen.given_up:
@@ -70,7 +74,7 @@ def reproduce(
 
     shelf = Shelf(kept or out / "captions", ground.name)
     shop = Workshop(out, ground, chosen.plan, shelf, Screen(stderr.print, watching))
-    failed = shop.run()
+    failed = replace(shop, plan=now.plan).run()
     command = shlex.join(["tellapart", *sys.argv[1:]])
     with watching() as watch:
         found = gather(shop, papers, chosen, command=command, watch=watch, failed=failed)

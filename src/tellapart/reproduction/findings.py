@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from tellapart.errors import TellapartError
 from tellapart.metrics.score import plain
 from tellapart.reproduction.budget import Chosen
 from tellapart.reproduction.measuring import Bench, Figures
-from tellapart.reproduction.plan import Cell, Job, Paper, cell
+from tellapart.reproduction.plan import Cell, Claim, Job, Paper, cell
 from tellapart.reproduction.running import Workshop, cells_on
 from tellapart.reproduction.score_files import read_scores, write_scores
 from tellapart.reproduction.shelf import LOG, Made, about_here
@@ -205,16 +205,11 @@ def gather(
     ground = shop.ground
     bench = Bench(shop.shown, shop.retriever(ground.judge), ground.encoder, ground.language_model)
     cells, made, first = _measured(shop, bench, watch)
-    by_paper = {str(name): seeds for name, seeds in cells.items()}
-    renamed = {
-        str(each): by_paper.get(str(Cell(chosen.name(each.method), each.way)), {})
-        for paper in papers
-        for each in paper.cells
-    }
+    by_name = {str(name): seeds for name, seeds in cells.items()}
     chapters = tuple(
         Chapter(
             paper,
-            tuple(judge(claim, renamed) for claim in paper.claims),
+            tuple(judge(_of_size(claim, chosen), by_name) for claim in paper.claims),
             _galleries(paper, shop, chosen, cells, first),
         )
         for paper in papers
@@ -232,6 +227,16 @@ def gather(
         len(shop.shown.test),
         {job: f"{error.problem} ({error.hint})" for job, error in (failed or {}).items()},
     )
+
+
+def _of_size(claim: Claim, chosen: Chosen) -> Claim:
+    """The claim of what was run: a smaller size under its own name."""
+
+    def named(text: str) -> str:
+        return str(Cell(chosen.name(cell(text).method), cell(text).way))
+
+    parts = (replace(part, one=named(part.one), other=named(part.other)) for part in claim.parts)
+    return replace(claim, parts=tuple(parts))
 
 
 Captions = dict[Cell, dict[str, str]]  # of the first seed, by picture
@@ -255,7 +260,7 @@ def _measured(
             kept.path.read_bytes() + repr((bench.judge.identity, bench.encoder)).encode()
         ).hexdigest()
         scores = read_scores(path, key=key)
-        figures = bench.measure(way, lines, of_people=job.method.kind == "people", known=scores)
+        figures = bench.measure(way, lines, known=scores, fluently=way.fluency and job.seed == 1)
         if scores is None:
             write_scores(path, figures.scores, key=key)
         cells.setdefault(name, {})[job.seed] = figures

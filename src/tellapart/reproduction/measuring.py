@@ -78,9 +78,12 @@ class Bench:
         return [list(some.captions) for some in self.shown.train]
 
     def measure(
-        self, way: Way, lines: Sequence[Line], *, of_people: bool = False, known: Scores | None = None
+        self, way: Way, lines: Sequence[Line], *, known: Scores | None = None, fluently: bool = False
     ) -> Figures:
-        """All figures of a file; scores that are known already are taken as they are."""
+        """All figures of a file; scores that are known already are taken as they are.
+
+        How fluent captions are takes a language model, and longer than all the rest: it has to be asked for.
+        """
         if way.kind in ("retrieval", "likelihood"):
             return Figures(_of_ranks(way, lines), ())
         first = {line.image_id: line.captions[0] for line in lines}
@@ -89,13 +92,14 @@ class Bench:
             return Figures(known, tokens)
         if way.sets:
             return Figures(self._of_sets(way, lines), tokens)
-        scores = self._of_captions(first, of_people=of_people)
+        scores = self._of_captions(way, first, fluently=fluently)
         return Figures(Scores(scores.ids, {**scores.parts, **self._found(first)}, scores.skipped), tokens)
 
-    def _of_captions(self, captions: Mapping[str, str], *, of_people: bool) -> Scores:
+    def _of_captions(self, way: Way, captions: Mapping[str, str], *, fluently: bool) -> Scores:
         """Accuracy is not asked of people: each of their captions is a reference."""
-        names = ["diversity", "form", *(["fluency"] if self.language_model else [])]
-        return self._scores(captions, names if of_people else [*ACCURACY, *names])
+        accuracy = () if way.kind == "people" else ACCURACY
+        fluency = ("fluency",) if fluently and self.language_model else ()
+        return self._scores(captions, [*accuracy, "diversity", "form", *fluency])
 
     def _of_sets(self, way: Way, lines: Sequence[Line]) -> Scores:
         """How good the best of several is and, of the first few, how much they differ."""

@@ -16,7 +16,7 @@ from tellapart.errors import UnknownName
 from tellapart.registry import suggest
 
 MethodKind = Literal["train", "entropy", "simplest", "simpler", "people"]
-WayKind = Literal["beam", "sample", "consensus", "oracle", "margin", "retrieval", "likelihood"]
+WayKind = Literal["beam", "sample", "consensus", "oracle", "margin", "retrieval", "likelihood", "people"]
 Direction = Literal["above", "below", "alike"]
 
 TEACHER = "teacher"  # in changes, {teacher} is the retriever that teaches: never the one that judges
@@ -65,6 +65,7 @@ class Way:
            retrieval   ranks of pictures and people's sentences by likelihood, both ways, plain and by m-RNN's
            Eq. 7.
            likelihood  ranks of the own picture by the likelihood of the captions of another way.
+           people      what people wrote.
     """
 
     name: str
@@ -74,6 +75,7 @@ class Way:
     of: str = ""  # the way whose captions it orders or ranks
     by: str = ""  # consensus: bleu or cider; oracle: a score
     sight: str = "pooled"  # consensus: the feature that neighbours are found by, pooled or refined
+    fluency: bool = False  # whether a language model says how fluent the captions of the first seed are
     sets: bool = False  # whether the first few captions are measured as a set
     seeds: int = 3  # of a method, so many at the most: some ways take longer than training
     minutes: float = 0.5

@@ -82,6 +82,8 @@ class Workshop:
         it is left out with it. Without the judge or the teacher nothing can be told of any.
         """
         claim_folder(self.out, self.ground)
+        for job, way in cells_on(self.shelf, self.plan):  # before hours of work
+            self.shelf.check(job, way.name, digest=self.digest(job.method))
         self.ground.draw()
         wanted = self._wanted()
         failed: dict[str, TellapartError] = {}

@@ -96,19 +96,29 @@ class Shelf:
 
     def read(self, job: Job, way: str, *, digest: str) -> Kept:
         """A file, if it is of this very method; one of another is an error."""
+        made = self.check(job, way, digest=digest)
         path = self.path(job, way)
         try:
             with gzip.open(path, "rt", encoding="utf-8") as file:
-                first, *rest = map(json.loads, file)
-            made = Made(**first["made"])
+                _, *rest = map(json.loads, file)
             kept = Kept(path, made, tuple(rest))
             kept.lines if way != LOG else ()  # noqa: B018 - whether all fields are there
+        except (OSError, EOFError, ValueError, KeyError, TypeError) as error:
+            raise TellapartError(f"{path}: this is no file of kept captions: {error}", hint=_REDO) from error
+        return kept
+
+    def check(self, job: Job, way: str, *, digest: str) -> Made:
+        """What made a file; it is an error if that is another method than this one."""
+        path = self.path(job, way)
+        try:
+            with gzip.open(path, "rt", encoding="utf-8") as file:
+                made = Made(**json.loads(file.readline())["made"])
         except (OSError, EOFError, ValueError, KeyError, TypeError) as error:
             raise TellapartError(f"{path}: this is no file of kept captions: {error}", hint=_REDO) from error
         if (made.ground, made.digest) != (self.ground, digest):
             other = f"on {made.ground}" if made.ground != self.ground else "with other settings"
             raise TellapartError(f"{path}: kept from {made.method} {other} than this plan's", hint=_REDO)
-        return kept
+        return made
 
     def write(self, job: Job, made: Made, entries: Iterable[Mapping[str, Any]]) -> None:
         """A whole file, the same bytes for the same content."""

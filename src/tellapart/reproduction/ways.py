@@ -10,7 +10,8 @@ SET = 5  # captions of an image whose diversity is measured (UNKT, Table 2)
 
 _ALL = (
     Way("greedy", "beam", size=1, minutes=0.2),
-    Way("beam5", "beam", size=5, minutes=0.5),
+    Way("written", "people", fluency=True, minutes=0.5),
+    Way("beam5", "beam", size=5, fluency=True, minutes=1.0),
     Way("beam10", "beam", size=10, keep=10, minutes=1.0),
     Way("beam5-set", "beam", size=SET, keep=SET, sets=True, minutes=0.5),
     Way("samples5", "sample", size=5, keep=5, sets=True, minutes=0.3),
