@@ -54,6 +54,7 @@ def test_every_recipe_loads_with_its_changes(method: Method, root: Path) -> None
 
 def test_every_recipe_loads_on_drawn_scenes(root: Path, tmp_path: Path) -> None:
     ground = drawn_scenes(tmp_path / "shapes", scenes=20)
+    ground.draw()
     for name, method in plan_on(EVERY, ground).methods.items():
         if method.recipe and name in PLAN.methods:
             assert loaded(ground, method, root).encoder.name == "patches"
