@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+import tellapart
 from tellapart.data.examples import Example
 from tellapart.errors import TellapartError
 from tellapart.metrics.score import plain
@@ -256,9 +257,8 @@ def _measured(
         if job.seed == 1 and lines[0].captions:
             captions[name] = {line.image_id: line.captions[0] for line in lines}
         path = shop.out / "scores" / f"{job.name}-{way.name}.npz"
-        key = hashlib.sha256(
-            kept.path.read_bytes() + repr((bench.judge.identity, bench.encoder)).encode()
-        ).hexdigest()
+        measured_by = repr((bench.judge.identity, bench.encoder, tellapart.__version__)).encode()
+        key = hashlib.sha256(kept.path.read_bytes() + measured_by).hexdigest()
         scores = read_scores(path, key=key)
         figures = bench.measure(way, lines, known=scores, fluently=way.fluency and job.seed == 1)
         if scores is None:

@@ -37,7 +37,7 @@ def read_scores(path: Path, *, key: str) -> Scores | None:
     try:
         with np.load(path) as file:
             about = json.loads(str(file["about"]))
-            if about["key"] != key:
+            if about["key"] != key or about["skipped"]:  # what could not be measured then may be now
                 return None
             parts = {
                 name: Score(
