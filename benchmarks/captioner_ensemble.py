@@ -13,8 +13,9 @@ import argparse
 from pathlib import Path
 
 from benchmarks.captioner_records import add_record, measure_joined, read_records
-from benchmarks.captioner_runs import EVERYTHING, LENGTH_PENALTY, SPLITS, WIDTH, tellapart
+from benchmarks.captioner_runs import EVERYTHING, SPLITS, WIDTH, tellapart
 from tellapart.recipe import load_recipe
+from tellapart.reproduction.writing import LENGTH_PENALTY
 from tellapart.run import Run
 
 
