@@ -87,6 +87,42 @@ def test_as_by_comparing_every_candidate_with_every_picture(pictures: list[int],
         assert one.closeness == pytest.approx(closeness(place, own), abs=1e-9)
 
 
+def told(case: Case, *captions: tuple[str, int]) -> str:
+    case.add([Candidate(caption, -1.0) for caption, _ in captions], by="candidates")
+    case.judge(at(*(place for _, place in captions)), TERMS, by="candidates")
+    return case.candidates[0].caption
+
+
+def test_a_caption_is_left_to_a_rival_that_could_have_it_and_is_closer_to_it() -> None:
+    shared, own = ("two dogs run", 4), ("two dogs play", 12)
+    assert told(Case(0, PICTURE, at(0, 6)), shared, own) == "two dogs run"
+    assert told(Case(0, PICTURE, at(0, 6), [{"two dogs run"}]), shared, own) == "two dogs play"
+    assert told(Case(0, PICTURE, at(0, 6), [{"two dogs bark"}]), shared, own) == "two dogs run"
+    assert told(Case(0, PICTURE, at(0, 9), [{"two dogs run"}]), shared, own) == "two dogs run"
+    assert told(Case(0, PICTURE, at(0, 6), [{"two dogs run"}]), shared) == "two dogs run"
+
+
+@given(angles, angles, written)
+def test_of_two_rivals_only_one_takes_a_caption_that_both_could_have(
+    first: list[int], second: list[int], captions: Written
+) -> None:
+    one, other = first[0], second[0]
+    texts = {caption for caption, _, _ in captions}
+    chosen = []
+    for places in ([one, other], [other, one]):
+        case = Case(0, PICTURE, at(*places), [texts])
+        case.add([Candidate(caption, float(likely)) for caption, likely, _ in captions], by="candidates")
+        case.judge(at(*(place for _, _, place in captions)), TERMS, by="candidates")
+        chosen.append(case.candidates[0].caption)
+    free = [
+        {text for text, _, place in captions if closeness(place, mine) >= closeness(place, its)}
+        for mine, its in ((one, other), (other, one))
+    ]
+    if all(free) and chosen[0] == chosen[1]:
+        place = next(place for text, _, place in captions if text == chosen[0])
+        assert closeness(place, one) == pytest.approx(closeness(place, other), abs=1e-6)
+
+
 @given(angles, written, st.integers(0, 8))
 def test_in_two_attempts_as_in_one(pictures: list[int], captions: Written, first: int) -> None:
     first = min(max(first, 1), len(captions))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from tellapart.arrays import Float32, Float64
+from tellapart.arrays import Bool, Float32, Float64
 from tellapart.captioning import Candidate
 from tellapart.collection.gathering import Picture
 from tellapart.reranking.margin import Terms, choose, margins
@@ -33,11 +33,16 @@ class Attempt:
 
 @dataclass(slots=True)
 class Case:
-    """A picture, the places of it and its rivals, and what has been tried for it so far."""
+    """A picture, the places of it and its rivals, and what has been tried for it so far.
+
+    A caption that a rival could have as well, and is closer to, is left to that one where there is another:
+    two pictures that are alike would else be called the same, neither of them being found by it.
+    """
 
     row: int
     picture: Picture
     places: Float32[np.ndarray, "p d"]  # its own first
+    of_rivals: Sequence[Container[str]] = ()  # captions that came into question first for each rival
     candidates: list[Candidate] = field(default_factory=list)  # best first, once they were judged
     attempts: list[Attempt] = field(default_factory=list)
     closeness: Float64[np.ndarray, "c p"] = field(init=False)  # of each candidate to each place
@@ -82,7 +87,7 @@ class Case:
         likely = np.array([candidate.logprob for candidate in self.candidates])
         lengths = np.array([len(candidate.caption.split()) + 1 for candidate in self.candidates])
         # Not the first that finds the picture: what no rival could be called either is often not true of it.
-        found = choose(self.closeness, likely, lengths, terms)
+        found = choose(self.closeness, likely, lengths, terms, self._taken())
         self.closeness = self.closeness[found.order]
         bare = margins(self.closeness)
         self.candidates = [
@@ -94,6 +99,14 @@ class Case:
         # A tie is lost: a reader who wavers between two pictures has not found one.
         best = self.candidates[0].margin
         self.attempts.append(Attempt(by, len(self.candidates), best, best is None or best > 0))
+
+    def _taken(self) -> Bool[np.ndarray, " c"]:
+        """Which candidates a rival could have as well that is closer to them."""
+        closer = self.closeness[:, 1:] > self.closeness[:, :1]
+        shared = np.zeros(closer.shape, bool)
+        for place, captions in enumerate(self.of_rivals):
+            shared[:, place] = [candidate.caption in captions for candidate in self.candidates]
+        return np.asarray((closer & shared).any(axis=1))
 
     def _closeness(self, vectors: Float32[np.ndarray, "n d"]) -> Float64[np.ndarray, "n p"]:
         return np.asarray(dot_products(vectors.astype(np.float64), self.places.astype(np.float64)))

@@ -23,7 +23,7 @@ from tellapart.outputs.journal import Journal, fingerprint
 from tellapart.reranking.margin import Terms
 
 TERMS = Terms()
-CHOICE = 1  # raised when the same settings would choose other captions: earlier lines then hold no more
+CHOICE = 2  # raised when the same settings would choose other captions: earlier lines then hold no more
 ABOUT = ("content", "found", "neighbours", "attempts", "doubles", "faded")
 """Fields of a line, beside its candidates; `faded` is the earlier caption that does not find it any more."""
 
@@ -174,11 +174,17 @@ class _Teller:
         return kept_caption(picture.path, fields)
 
     def _case(self, row: int) -> Case:
-        picture = self.gathering.pictures[row]
-        places = self.gathering.vectors[[row, *self.around.rivals_of(row)]]
-        case = Case(row, picture, places)
+        pictures, rivals = self.gathering.pictures, self.around.rivals_of(row)
+        picture = pictures[row]
+        places = self.gathering.vectors[[row, *rivals]]
+        case = Case(row, picture, places, [self._captions_of(pictures[other]) for other in rivals])
         case.add(self.gathering.candidates(picture), by=FIRST)
         return case
+
+    def _captions_of(self, rival: Picture) -> frozenset[str]:
+        """What came into question first for a rival; for one that is to have no caption, nothing did."""
+        found = self.gathering.candidates(rival) if rival.is_wanted else ()
+        return frozenset(candidate.caption for candidate in found)
 
     def _captioned(self, case: Case, faded: str | None) -> Captioned:
         """What is said of a picture, and where that came from."""

@@ -88,6 +88,7 @@ def choose(
     log_probabilities: Float[np.ndarray, " l"],
     lengths: Integer[np.ndarray, " w"],
     terms: Terms,
+    taken: Bool[np.ndarray, " t"] | None = None,
 ) -> Choice:
     """Candidates above the floor come first, by their score; of equal ones the likeliest, then the first.
 
@@ -96,6 +97,7 @@ def choose(
         log_probabilities: of the candidates under the captioner.
         lengths: their words, the end sign included.
         terms: what counts.
+        taken: those that are somebody else's rather: of the candidates above the floor they come last.
     """
     _expect_scores(closeness, log_probabilities)
     fits = per_length(log_probabilities, lengths, terms.length_penalty)
@@ -104,7 +106,8 @@ def choose(
     eligible = (fits >= fits[plain] - terms.fit_slack) & (own >= own[plain] - terms.closeness_slack)
     found = margins(closeness, weight=terms.weight, temperature=terms.temperature)
     scores = found + terms.fit_weight * fits
-    order = np.lexsort([-fits, -scores, ~eligible])  # the last key decides first
+    last = np.zeros(len(scores), bool) if taken is None else taken
+    order = np.lexsort([-fits, -scores, last, ~eligible])  # the last key decides first
     return Choice(order, plain, scores, found, fits, eligible)
 
 
