@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from PIL import Image, ImageDraw
+from PIL import Image, ImageDraw, ImageOps
 
 from tellapart.data.images import read_picture
 from tellapart.metrics.retrieval import ranks
@@ -115,8 +115,8 @@ def draw(path: Path, groups: Sequence[Sequence[Shown]]) -> None:
     for row, group in enumerate(groups):
         for column, shown in enumerate(group):
             left, top = GAP + column * (SIDE + GAP), GAP + row * cell
-            picture = read_picture(shown.path, at_least=SIDE * DRAWN)
-            picture.thumbnail((SIDE * DRAWN, SIDE * DRAWN))
+            whole = read_picture(shown.path, at_least=SIDE * DRAWN)
+            picture = ImageOps.contain(whole, (SIDE * DRAWN, SIDE * DRAWN), Image.Resampling.LANCZOS)
             canvas.paste(picture, (left * DRAWN, (top + SIDE) * DRAWN - picture.height))
             below = top + SIDE + GAP
             for text, found, colour in zip(shown.captions, shown.found, (GREY, INK), strict=True):
