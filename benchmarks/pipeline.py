@@ -13,13 +13,9 @@ Times on shared machines mean little alone: read the ratios.
 from __future__ import annotations
 
 import argparse
-import os
 import statistics
-import subprocess
-import sys
-import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -27,6 +23,11 @@ from pathlib import Path
 import onnxruntime
 import torch
 
+from benchmarks.machine import machine
+from benchmarks.peak import watch
+from benchmarks.race import Race, Told
+from benchmarks.real_data import all_photographs, linked
+from benchmarks.turns import in_turns, milliseconds, seconds, threads
 from tellapart.captioner_learner import CaptionerLearner
 from tellapart.captioning import load
 from tellapart.corpus import as_vision
@@ -42,24 +43,28 @@ from tellapart.vision.features import PARTS, stack
 from tellapart.vision.looking import Seen, look
 from tellapart.vision.parts import load_encoder
 
-
-def seconds(work: Callable[[], object]) -> float:
-    """Wall time of one call."""
-    started = time.perf_counter()
-    work()
-    return time.perf_counter() - started
+IMAGES, ROUNDS, STEPS = 400, 3, 30
+SENTENCES = 200
+CAPTIONED = 250, 1000
 
 
-def interleaved(works: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, float]:
-    """Median seconds of each, taken in turns so that a busy neighbour slows all alike."""
-    times: dict[str, list[float]] = {name: [] for name in works}
-    for _ in range(rounds):
-        for name, work in works.items():
-            times[name].append(seconds(work))
-    return {name: statistics.median(some) for name, some in times.items()}
+def races(
+    *,
+    images: int = IMAGES,
+    rounds: int = ROUNDS,
+    steps: int = STEPS,
+    sentences: int = SENTENCES,
+    captioned: tuple[int, int] = CAPTIONED,
+) -> Iterator[Race]:
+    """All of it, in order."""
+    photos = all_photographs()
+    yield from encoding(photos[:images], rounds)
+    yield greedy_captions(photos[:sentences])
+    yield training(steps)
+    yield memory(photos, captioned)
 
 
-def encoding(photos: Sequence[Path], rounds: int) -> None:
+def encoding(photos: Sequence[Path], rounds: int) -> Iterator[Race]:
     """Ours end to end against onnxruntime that finds its pixels ready in memory."""
     encoder = load_encoder("efficientnet-lite2")
     assert isinstance(encoder, EfficientNetLite)
@@ -80,34 +85,45 @@ def encoding(photos: Sequence[Path], rounds: int) -> None:
             pass
 
     works = {"plain loop": plain_loop, "one call a core": call_a_core, "ours": ours}
-    times = interleaved(works, rounds)
-    print(f"\nEncoding {len(photos)} photographs with {encoder.name}, images/s:")
-    for name, took in times.items():
-        print(f"  {name:<18} {len(photos) / took:7.1f}   ours/this {took / times['ours']:.2f}")
+    times = {name: milliseconds(took, len(photos)) for name, took in in_turns(works, rounds).items()}
+    for name in ("plain loop", "one call a core"):
+        yield Race(
+            f"encoding of {len(photos):,} photographs, {encoder.name}",
+            times["ours"],
+            "ms an image",
+            against=f"onnxruntime on ready pixels, {name}",
+            theirs=times[name],
+            aim=0.9,
+            note=f"{1000 / statistics.median(times['ours']):.1f} images/s",
+        )
 
 
-def greedy_captions(photos: Sequence[Path]) -> None:
-    """The default captioner on one core, one image at a time, features at hand (the paper: 25 ms)."""
+def greedy_captions(photos: Sequence[Path]) -> Race:
+    """The default captioner on one core, one image at a time, features at hand."""
     describer = load("default", cached=False)
     captioner, settings = describer.saved.captioner, describer.saved.settings
     parts = [part for part in PARTS if part in captioner.needs]
     seen = [one for one in look(photos, describer.encoder, parts=parts, cache=None) if isinstance(one, Seen)]
     visions = [as_vision(stack([one.features])) for one in seen]
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
     ours, bare = [], []
-    for vision in visions:
-        started = time.perf_counter()
-        decoded = greedy(captioner, vision, max_words=settings.max_words)
-        ours.append(1000 * (time.perf_counter() - started))
-        bare.append(1000 * seconds(partial(products_of_words, captioner, decoded.tokens.size(2))))
-    together = as_vision(stack([one.features for one in seen]))
-    at_once = 1000 * seconds(partial(greedy, captioner, together, max_words=settings.max_words)) / len(seen)
-    torch.set_num_threads(threads)
-    print("\nGreedy captions on one core, milliseconds a sentence:")
-    print(f"  median {statistics.median(ours):.2f}, fastest {min(ours):.2f} (paper: 25);")
-    print(f"  {sum(ours) / sum(bare):.2f} times its bare matrix products ({statistics.median(bare):.2f});")
-    print(f"  {len(seen)} images at once: {at_once:.2f}")
+    with threads(1):
+        for vision in visions:
+            started = time.perf_counter()
+            decoded = greedy(captioner, vision, max_words=settings.max_words)
+            ours.append(time.perf_counter() - started)
+            bare.append(seconds(partial(products_of_words, captioner, decoded.tokens.size(2))))
+        together = as_vision(stack([one.features for one in seen]))
+        at_once = seconds(partial(greedy, captioner, together, max_words=settings.max_words)) / len(seen)
+    return Race(
+        "greedy captions by the default captioner, one core",
+        milliseconds(ours),
+        "ms a caption",
+        against="bare matrix products",
+        theirs=milliseconds(bare),
+        told=Told.LONG,
+        ceiling=5,
+        note=f"fastest {1000 * min(ours):.2f}, {len(seen)} at once {1000 * at_once:.2f} (paper: 25)",
+    )
 
 
 def products_of_words(captioner: torch.nn.Module, words: int) -> None:
@@ -121,7 +137,7 @@ def products_of_words(captioner: torch.nn.Module, words: int) -> None:
                     torch.mm(row, weight.T)
 
 
-def training(steps: int) -> None:
+def training(steps: int) -> Race:
     """Steps of the Flickr8k recipe against the matrix products that no implementation could leave out."""
     recipe = load_recipe("mrnn-flickr8k")
     learner = CaptionerLearner(recipe, prepare(recipe, watch=lambda done, total: None))
@@ -134,10 +150,14 @@ def training(steps: int) -> None:
         bare.append(seconds(products_of(batch, learner.network)))
     tokens = sum(map(learner.tokens, range(steps)))
     places = sum(batch.tokens[:, :, 1:].numel() for batch in batches)
-    print(f"\nTraining m-RNN on Flickr8k, {steps} steps of {recipe.training.images_per_batch} images:")
-    print(f"  {tokens / sum(ours):,.0f} tokens/s; bare matrix products {tokens / sum(bare):,.0f} tokens/s;")
-    print(
-        f"  a step takes {sum(ours) / sum(bare):.2f} times its products; places filled: {tokens / places:.0%}"
+    return Race(
+        f"training of the m-RNN on Flickr8k, {recipe.training.images_per_batch} images a step",
+        milliseconds(ours),
+        "ms a step",
+        against="bare matrix products",
+        theirs=milliseconds(bare),
+        told=Told.LONG,
+        note=f"{steps} steps, {tokens / sum(ours):,.0f} tokens/s; places filled: {tokens / places:.0%}",
     )
 
 
@@ -159,22 +179,23 @@ def products_of(batch: Batch, captioner: torch.nn.Module) -> Callable[[], None]:
     return multiply
 
 
-def memory(photos: Sequence[Path]) -> None:
-    """Peak resident memory of `tellapart caption`, as the operating system counts it."""
-    print("\nPeak memory of tellapart caption:")
-    for count in (250, 1000):
-        with tempfile.TemporaryDirectory() as folder:
-            for photo in photos[:count]:
-                (Path(folder) / photo.name).symlink_to(photo)
-            command = [sys.executable, "-m", "tellapart", "caption", folder, "--no-cache"]
-            watched = subprocess.run(
-                [sys.executable, "-m", "benchmarks.peak", *command],
-                capture_output=True,
-                text=True,
-                check=True,
-            )
-        lines, peak = watched.stdout.splitlines(), watched.stderr.splitlines()[-1]
-        print(f"  {len(lines):>5} captions: {int(peak) / 1024:.0f} MiB")
+def memory(photos: Sequence[Path], captioned: tuple[int, int]) -> Race:
+    """Peak resident memory of `tellapart caption` for many photographs, against that for few."""
+    peaks = []
+    for count in captioned:
+        with linked(photos[:count]) as folder:
+            watched = watch("-m", "tellapart", "caption", str(folder), "--no-cache")
+        assert len(watched.printed.splitlines()) == count
+        peaks.append(watched.peak)
+    few, many = captioned
+    return Race(
+        f"memory of captioning {many:,} photographs",
+        peaks[1:],
+        "MiB",
+        against=f"ours with {few:,}",
+        theirs=peaks[:1],
+        told=Told.MUCH,
+    )
 
 
 def main() -> None:
@@ -182,17 +203,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--images", type=int, default=400)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--steps", type=int, default=30)
+    parser.add_argument("--images", type=int, default=IMAGES)
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--steps", type=int, default=STEPS)
     arguments = parser.parse_args()
-    folder = Path(os.environ["TELLAPART_DATA"]) / "flickr8k" / "images"
-    photos = sorted(folder.iterdir())
-    print(f"{os.cpu_count()} cores, torch {torch.__version__}, onnxruntime {onnxruntime.__version__}")
-    encoding(photos[: arguments.images], arguments.rounds)
-    greedy_captions(photos[:200])
-    training(arguments.steps)
-    memory(photos)
+    print(machine())
+    for race in races(images=arguments.images, rounds=arguments.rounds, steps=arguments.steps):
+        print(race, flush=True)
 
 
 if __name__ == "__main__":
