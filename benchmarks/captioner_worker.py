@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from tellapart.captioner_learner import Step
@@ -24,6 +24,7 @@ from tellapart.captioners.size import TRAITS, WORDS
 from tellapart.data.text import PRESETS
 from tellapart.data.vocabulary import SPECIAL, Vocabulary
 from tellapart.data.word_text import WordText
+from tellapart.decoding.search import beam, greedy
 from tellapart.objectives.compose import token_objective
 from tellapart.objectives.tokens import mle
 from tellapart.recipe import Recipe
@@ -34,6 +35,8 @@ from tellapart.vision.features import PARTS
 
 IMAGES, CAPTIONS, TOKENS = 16, 5, 14  # of a batch: tokens to be expected, the end sign included
 STEPS = 2
+LENGTH = 12  # words of every caption
+WIDTH = 5  # of the beam
 
 
 @dataclass(frozen=True)
@@ -124,6 +127,16 @@ def repeat_images(batch: Batch) -> Batch:
         batch.tokens.flatten(0, 1).unsqueeze(1),
         batch.mask.flatten(0, 1).unsqueeze(1),
     )
+
+
+def write(captioner: AnyCaptioner, vision: Vision, width: int) -> Int[Tensor, "b k t"]:
+    """Captions of LENGTH words, by a beam of that width or greedily."""
+    if width == 1:
+        tokens = greedy(captioner, vision, max_words=LENGTH).tokens
+    else:
+        tokens = beam(captioner, vision, width=width, max_words=LENGTH).tokens
+    assert tokens.shape == (len(vision), width, LENGTH + 1)
+    return tokens
 
 
 def trainer(captioner: AnyCaptioner) -> Callable[[Batch], None]:

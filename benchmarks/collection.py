@@ -14,25 +14,28 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import resource
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 
 import numpy as np
 import torch
 from PIL import Image, ImageEnhance
 
-from benchmarks.captioners import write_blip
+from benchmarks.blip import write_blip
 from benchmarks.collection_plot import Panel, draw
+from benchmarks.machine import machine
+from benchmarks.peak import watch
+from benchmarks.race import Race, markdown_row
+from benchmarks.real_data import all_photographs, linked
+from tellapart.extras import import_extra
 
+PHOTOGRAPHS, ROUNDS = 1000, 3
+EACH, START, MEMORY = 50, 5, 1500  # milliseconds a photograph, seconds, MiB: to stay below
 BLIP_PHOTOGRAPHS = 8
 BLIP_WIDTH, BLIP_WORDS = 3, 20
 SIDE = 256  # pixels of an altered copy's longer side
@@ -48,54 +51,35 @@ class Ran:
     peak: float  # MiB
 
     @property
-    def speed(self) -> float:
-        """Photographs a second, start-up included."""
-        return self.photographs / self.seconds
+    def each(self) -> float:
+        """Milliseconds a photograph, start-up included."""
+        return 1000 * self.seconds / self.photographs
 
 
 def caption(folder: Path, *flags: str) -> Ran:
     """Caption the pictures of a folder as a user would, with nothing remembered."""
     with tempfile.TemporaryDirectory() as cache:
-        command = [
-            sys.executable,
-            "-m",
-            "tellapart",
-            "caption",
-            str(folder),
-            "--effort",
-            "0",
-            "--json",
-            *flags,
-        ]
-        started, before = time.perf_counter(), _processor()
-        ended = subprocess.run(
-            [sys.executable, "-m", "benchmarks.peak", *command],
-            capture_output=True,
-            text=True,
-            check=False,
-            env=os.environ | {"TELLAPART_CACHE": cache},
-        )
-        took, used = time.perf_counter() - started, _processor() - before
-    if ended.returncode:
-        sys.exit(ended.stderr)
-    lines = ended.stdout.splitlines()
+        command = ("-m", "tellapart", "caption", str(folder), "--effort", "0", "--json", *flags)
+        before = _processor()
+        watched = watch(*command, env={"TELLAPART_CACHE": cache})
+        used = _processor() - before
+    lines = watched.printed.splitlines()
     assert all(json.loads(line)["neighbours"] for line in lines)
-    return Ran(len(lines), took, used, int(ended.stderr.splitlines()[-1]) / 1024)
+    return Ran(len(lines), watched.seconds, used, watched.peak)
 
 
-def generate(folder: Path, checkpoint: Path) -> float:
-    """Photographs a second of transformers' own way from files to captions, its start-up left out."""
-    transformers = import_module("transformers")
+def generate(photographs: Sequence[Path], checkpoint: Path) -> float:
+    """Milliseconds a photograph of transformers' own way from files to captions, its start-up left out."""
+    transformers = import_extra("transformers", needed_by="BLIP", extra="transformers")
     processor = transformers.BlipImageProcessorPil.from_pretrained(checkpoint)
     model = transformers.BlipForConditionalGeneration.from_pretrained(checkpoint).eval()
-    photographs = sorted(folder.iterdir())[:BLIP_PHOTOGRAPHS]
     started = time.perf_counter()
     with torch.inference_mode():
         for photograph in photographs:
             with Image.open(photograph) as picture:
                 pixels = processor(picture.convert("RGB"), return_tensors="pt")
             model.generate(**pixels, num_beams=BLIP_WIDTH, max_new_tokens=BLIP_WORDS)
-    return len(photographs) / (time.perf_counter() - started)
+    return 1000 * (time.perf_counter() - started) / len(photographs)
 
 
 def alter(photographs: Sequence[Path], count: int, folder: Path) -> None:
@@ -116,52 +100,53 @@ def alter(photographs: Sequence[Path], count: int, folder: Path) -> None:
         picture.save(folder / f"{number:06}.jpg", quality=85)
 
 
-def race(photographs: Sequence[Path], rounds: int, *, with_blip: bool) -> None:
-    """Photographs a second, in turns with the competitor; start-up and memory."""
-    with tempfile.TemporaryDirectory() as name:
-        folder, two = Path(name, "all"), Path(name, "two")
-        for place, some in ((folder, photographs), (two, photographs[:2])):
-            place.mkdir()
-            for photograph in some:
-                (place / photograph.name).symlink_to(photograph)
-        checkpoint = Path(name, "blip")
-        if with_blip:
-            write_blip(checkpoint)
-        ours, start, theirs = [], [], []
+def races(
+    *, count: int = PHOTOGRAPHS, rounds: int = ROUNDS, by_blip: int = BLIP_PHOTOGRAPHS
+) -> Iterator[Race]:
+    """Time a photograph, in turns with the competitor if it is given any; start-up and memory."""
+    some = all_photographs()[:count]
+    ours, start, theirs = [], [], []
+    with linked(some) as folder, linked(some[:2]) as two, tempfile.TemporaryDirectory() as checkpoint:
+        if by_blip:
+            write_blip(Path(checkpoint))
         for _ in range(rounds):
             ours.append(caption(folder))
             start.append(caption(two).seconds)
-            if with_blip:
-                theirs.append(generate(folder, checkpoint))
-    speed = statistics.median(ran.speed for ran in ours)
-    print(f"{len(photographs)} photographs, margin of 10 candidates over 10 neighbours, {rounds} rounds:")
-    print(f"  {speed:.1f} images/s, start-up included ({_range([ran.speed for ran in ours])})")
-    print(f"  two photographs: {statistics.median(start):.2f} s ({_range(start)})")
-    print(f"  peak memory: {max(ran.peak for ran in ours):.0f} MiB")
-    if theirs:
-        ratios = [ran.speed / other for ran, other in zip(ours, theirs, strict=True)]
-        print(f"  BLIP-base by generate, beam of {BLIP_WIDTH}: {statistics.median(theirs):.2f} images/s;")
-        print(f"  ratio {statistics.median(ratios):.1f} ({_range(ratios)})")
+            if by_blip:
+                theirs.append(generate(some[:by_blip], Path(checkpoint)))
+    each = [ran.each for ran in ours]
+    yield Race(
+        f"captions of {count:,} photographs, margin of 10 candidates over 10 neighbours",
+        each,
+        "ms a photograph",
+        against=f"BLIP-base by generate, beam of {BLIP_WIDTH}" if by_blip else "",
+        theirs=theirs,
+        ceiling=EACH if count >= PHOTOGRAPHS else None,  # the start counts more among fewer
+        note=f"{1000 / statistics.median(each):.1f} images/s, start-up included",
+    )
+    yield Race("captions of two photographs: start-up", start, "s", ceiling=START)
+    yield Race(
+        f"captions of {count:,} photographs, memory", [ran.peak for ran in ours], "MiB", ceiling=MEMORY
+    )
 
 
-def growth(photographs: Sequence[Path], sizes: Sequence[int], folder: Path) -> list[Ran]:
+def growth(sizes: Sequence[int], folder: Path) -> list[Ran]:
     """Cost against the number of pictures."""
     all_ran = []
     print("| pictures | seconds | processor's seconds | processor's ms a picture | peak MiB |")
     print("|--:|--:|--:|--:|--:|")
-    alter(photographs, max(sizes), folder)
+    alter(all_photographs(), max(sizes), folder)
     for size in sizes:
         ran = caption(folder, "--limit", str(size))
         all_ran.append(ran)
-        each = 1000 * ran.processor / ran.photographs
         cells = (
             f"{ran.photographs:,}",
             f"{ran.seconds:.0f}",
             f"{ran.processor:.0f}",
-            f"{each:.1f}",
+            f"{1000 * ran.processor / ran.photographs:.1f}",
             f"{ran.peak:.0f}",
         )
-        print("|", " | ".join(cells), "|", flush=True)
+        print(markdown_row(cells), flush=True)
     return all_ran
 
 
@@ -189,30 +174,28 @@ def _processor() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def _range(values: Sequence[float]) -> str:
-    return f"{min(values):.1f}–{max(values):.1f}"
-
-
 def main() -> None:
     """Race, or show the growth."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--photographs", type=int, default=1000)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--photographs", type=int, default=PHOTOGRAPHS)
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--without-blip", action="store_true")
     parser.add_argument("--growth", type=int, nargs="+", default=[], help="numbers of pictures, ascending")
     parser.add_argument("--plot", type=Path, help="where the growth is drawn (.png)")
     parser.add_argument("--copies", type=Path, help="where altered copies are kept from one run to the next")
     arguments = parser.parse_args()
-    photographs = sorted((Path(os.environ["TELLAPART_DATA"]) / "flickr8k" / "images").iterdir())
     if arguments.growth:
         with tempfile.TemporaryDirectory() as name:
-            all_ran = growth(photographs, arguments.growth, arguments.copies or Path(name, "copies"))
+            all_ran = growth(arguments.growth, arguments.copies or Path(name, "copies"))
         if arguments.plot:
             plot(arguments.plot, all_ran)
-    else:
-        race(photographs[: arguments.photographs], arguments.rounds, with_blip=not arguments.without_blip)
+        return
+    print(machine())
+    by_blip = 0 if arguments.without_blip else BLIP_PHOTOGRAPHS
+    for race in races(count=arguments.photographs, rounds=arguments.rounds, by_blip=by_blip):
+        print(race, flush=True)
 
 
 if __name__ == "__main__":

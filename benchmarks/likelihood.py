@@ -4,12 +4,12 @@
 
 Takes the first captions of Flickr8k's test split where TELLAPART_DATA names their folder, else captions of
 random words, which share no beginnings; the m-RNN that ships and an untrained LSTM with attention (adaptive,
-small); random features. Prints, for each captioner,
-- ours: seconds of `score_pairs`, reading the captions included;
-- bare: the matrix products of the same work, run by themselves;
-- groups: `predict` for each picture and 64 MB of logits at a time, captions of one length together;
-- loop: `predict` for each pair, of a tenth of the pictures, times ten;
-and what the m-RNN would take for 1,000 pictures and 5,000 captions.
+small); random features. Prints, for each captioner, seconds of `score_pairs`, reading the captions included,
+against
+- the matrix products of the same work, run by themselves;
+- captions of one length together: `predict` for each picture and 64 MB of logits at a time;
+- pair by pair: `predict` for each pair, of a tenth of the pictures, times ten;
+and what it would take for 1,000 pictures and 5,000 captions.
 Seconds are those of the processor, all cores together, so that others on the machine count less; on one core
 unless OMP_NUM_THREADS says more. Competitors take turns, of which the first is not counted; a figure is the
 median of the rounds with their range behind it. Read the ratios.
@@ -20,7 +20,8 @@ from __future__ import annotations
 import argparse
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 
@@ -28,8 +29,10 @@ import numpy as np
 import torch
 
 from benchmarks.captioner_worker import make_up_vision
-from benchmarks.captioners import ratios, spread
+from benchmarks.machine import machine
 from benchmarks.matrix_products import Products
+from benchmarks.race import Race, Told
+from benchmarks.turns import in_turns, threads
 from tellapart.captioners.folder import build_captioner, load_captioner
 from tellapart.captioners.parts import CAPTIONERS
 from tellapart.captioners.size import TRAITS
@@ -43,6 +46,8 @@ from tellapart.retrievers.likelihood.prefixes import Prefixes
 from tellapart.retrievers.likelihood.stepwise import StepScorer
 from tellapart.types import AnyCaptioner, MeetsLate, Vision
 
+ROUNDS, IMAGES, CAPTIONS = 3, 50, 250
+AIM = 1.5  # times as long as the products, at most
 TENTH = 10
 GROUPED = 2**26  # bytes of logits
 WHOLE = 40_167 * 1_000  # beginnings of Flickr8k's test captions, and its test pictures
@@ -97,19 +102,10 @@ def bare_products(
     return products.bare(), products.operations()
 
 
-def in_turns(ways: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, list[float]]:
-    """Processor seconds of each in each round, after one that is not counted."""
-    times: dict[str, list[float]] = {way: [] for way in ways}
-    for _ in range(rounds + 1):
-        for way, work in ways.items():
-            started = time.process_time()
-            work()
-            times[way].append(time.process_time() - started)
-    return {way: seconds[1:] for way, seconds in times.items()}
-
-
-def race(name: str, captioner: AnyCaptioner, captions: Captions, *, images: int, rounds: int) -> float:
-    """All ways in turns; seconds of ours."""
+def race_ways(
+    name: str, captioner: AnyCaptioner, captions: Captions, *, images: int, rounds: int
+) -> Iterator[Race]:
+    """All ways in turns."""
     vision = make_up_vision(captioner, images)
     few = vision.select(torch.arange(max(1, images // TENTH)))
     bare, operations = bare_products(captioner, vision, captions)
@@ -124,28 +120,45 @@ def race(name: str, captioner: AnyCaptioner, captions: Captions, *, images: int,
         with torch.inference_mode():
             by_groups(captioner, vision, captions, logits=GROUPED)
 
-    times = in_turns(
-        {
-            "ours": lambda: score_pairs(captioner, [vision], captions),
-            "bare": bare,
-            "groups": groups,
-            "loop": loop,
-        },
-        rounds,
-    )
+    ways = {
+        "ours": lambda: score_pairs(captioner, [vision], captions),
+        "bare": bare,
+        "groups": groups,
+        "loop": loop,
+    }
+    times = in_turns(ways, rounds, clock=time.process_time)
     times["loop"] = [each * images / len(few) for each in times["loop"]]
-    prefixes = Prefixes.of(captions)
-    places = sum(len(caption) - 1 for caption in captions)
-    print(
-        f"\n{name}: {images} pictures x {len(captions)} captions; {len(prefixes.read):,} of {places:,} places"
+    read, places = len(Prefixes.of(captions).read), sum(len(caption) - 1 for caption in captions)
+    whole = median(times["ours"]) / (read * images) * WHOLE / 60
+    race = Race(
+        f"likelihood of {images} pictures x {len(captions)} captions, {name}",
+        times["ours"],
+        "s of the processor",
+        against="bare matrix products",
+        theirs=times["bare"],
+        told=Told.LONG,
+        aim=AIM,
+        note=f"{operations:,.0f} GFLOP; {read:,} of {places:,} places stand behind different words; "
+        f"1,000 pictures x 5,000 captions of Flickr8k would take {whole:.0f} minutes",
     )
-    print(f"stand behind different words; matrix products of {operations:,.0f} thousand million operations")
-    for way, seconds in times.items():
-        print(f"  {way:8}{spread(seconds, '.2f'):>24} s")
-    print(f"  ours / bare    {ratios(times['ours'], times['bare'])}")
-    print(f"  groups / ours  {ratios(times['groups'], times['ours'])}")
-    print(f"  loop / ours    {ratios(times['loop'], times['ours'])}")
-    return median(times["ours"]) / (len(prefixes.read) * images)
+    yield race
+    for way, against in (("groups", "captions of one length together"), ("loop", "pair by pair")):
+        yield replace(race, against=against, theirs=times[way], told=Told.FAST, aim=None, note="")
+
+
+def races(*, rounds: int = ROUNDS, images: int = IMAGES, count: int = CAPTIONS) -> Iterator[Race]:
+    """Both captioners, each in all ways."""
+    with threads(int(os.environ.get("OMP_NUM_THREADS", 1))):
+        mrnn = load_captioner(find_captioner("default")).captioner
+        text = mrnn.text
+        assert isinstance(text, WordText)
+        part = CAPTIONERS.get("adaptive")
+        adaptive = build_captioner(
+            "adaptive", part.configure({}, preset="small"), text=text, traits=TRAITS
+        ).eval()
+        captions = read_captions(text, count)
+        for name, captioner in (("m-RNN", mrnn), ("adaptive small", adaptive)):
+            yield from race_ways(name, captioner, captions, images=images, rounds=rounds)
 
 
 def main() -> None:
@@ -153,23 +166,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--images", type=int, default=50)
-    parser.add_argument("--captions", type=int, default=250)
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--images", type=int, default=IMAGES)
+    parser.add_argument("--captions", type=int, default=CAPTIONS)
     wanted = parser.parse_args()
-    if "OMP_NUM_THREADS" not in os.environ:
-        torch.set_num_threads(1)
-    mrnn = load_captioner(find_captioner("default")).captioner
-    text = mrnn.text
-    assert isinstance(text, WordText)
-    captions = read_captions(text, wanted.captions)
-    each = race("m-RNN", mrnn, captions, images=wanted.images, rounds=wanted.rounds)
-    print(f"  so 1,000 pictures x 5,000 captions of Flickr8k take {each * WHOLE / 60:.0f} minutes of a core")
-    part = CAPTIONERS.get("adaptive")
-    adaptive = build_captioner(
-        "adaptive", part.configure({}, preset="small"), text=text, traits=TRAITS
-    ).eval()
-    race("adaptive, small", adaptive, captions, images=wanted.images, rounds=wanted.rounds)
+    print(machine())
+    for race in races(rounds=wanted.rounds, images=wanted.images, count=wanted.captions):
+        print(race, flush=True)
 
 
 if __name__ == "__main__":
