@@ -23,22 +23,29 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
+from unittest.mock import patch
 
 import numpy as np
 
+from benchmarks.machine import machine
+from benchmarks.race import Race, Told
 from tellapart.retrievers.loading import load_retriever
 from tellapart.retrievers.retriever import Placed, Retriever, Watch, unwatched
 from tellapart.retrievers.store.memory import SECOND, UNSURE
 from tellapart.retrievers.store.pictures import gather_pictures
 from tellapart.retrievers.store.vectors import store_of
-from tellapart.storage import cache_folder
 
 QUERY = "a dog runs on the grass"
 FOLDERS = 1000  # of the nested kind
+RETRIEVER, SIZES, ROUNDS = "reranker", (1_000, 10_000, 100_000), 5
+AIM = 1.0  # seconds from the command to the answer, at most
+
+SEARCH, ITS_PARTS = "tellapart search", "its parts"
+MULTIPLIED, LISTED = "bare: read and multiply", "bare: names, sizes, times"
 
 START = "pass"
 NUMPY = "import numpy"
@@ -83,13 +90,14 @@ class Random(Retriever):
 
 @dataclass(frozen=True)
 class Taken:
-    """What a process took, in seconds."""
+    """What a process took, in seconds, and what it said."""
 
     wall: float
     processor: float
+    printed: str
 
 
-def run(*command: str) -> tuple[Taken, str]:
+def run(*command: str) -> Taken:
     """Run one process to its end."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     began = time.perf_counter()
@@ -97,7 +105,7 @@ def run(*command: str) -> tuple[Taken, str]:
     wall = time.perf_counter() - began
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     processor = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return Taken(wall, processor), ended.stdout
+    return Taken(wall, processor, ended.stdout)
 
 
 def fill(folder: Path, count: int, *, nested: bool) -> None:
@@ -109,34 +117,72 @@ def fill(folder: Path, count: int, *, nested: bool) -> None:
     time.sleep(1.1 * UNSURE / SECOND)
 
 
-def measure(folder: Path, retriever: Retriever, rounds: int) -> None:
-    """All that is printed about one folder."""
-    pictures = gather_pictures(folder, Random(retriever))
-    kept = store_of("pictures", folder, retriever)
-    vectors = str(next(kept.folder.glob("vectors-*")))
+def filled_folders(retriever: Retriever, sizes: Iterable[int]) -> Iterator[Path]:
+    """A folder of each size, flat and nested, whose vectors are in a store that is nobody else's."""
+    with (
+        tempfile.TemporaryDirectory() as scratch,
+        patch.dict(os.environ, {"TELLAPART_CACHE": str(Path(scratch) / "cache")}),
+    ):
+        for size in sizes:
+            for nested in (False, True):
+                where = f"{FOLDERS:,} folders" if nested else "one folder"
+                folder = Path(scratch) / f"{size:,} pictures in {where}"
+                fill(folder, size, nested=nested)
+                assert len(gather_pictures(folder, Random(retriever)).names) == size
+                yield folder
+
+
+def search_command(folder: Path, retriever: Retriever) -> Sequence[str]:
+    """As a user would search."""
+    return "-m", "tellapart", "search", QUERY, str(folder), "--retriever", retriever.name
+
+
+def measure(folder: Path, retriever: Retriever, rounds: int) -> dict[str, list[Taken]]:
+    """All that is run in turns."""
+    vectors = next(store_of("pictures", folder, retriever).folder.glob("vectors-*"))
     commands = {
-        "tellapart search": ("-m", "tellapart", "search", QUERY, str(folder), "--retriever", retriever.name),
-        "its parts": ("-m", "benchmarks.search_worker", QUERY, str(folder), retriever.name),
+        SEARCH: search_command(folder, retriever),
+        ITS_PARTS: ("-m", "benchmarks.search_worker", QUERY, str(folder), retriever.name),
         "bare: python": ("-c", START),
-        "bare: + numpy": ("-c", NUMPY),
-        "bare: + read and multiply": ("-c", PRODUCT, vectors, str(retriever.width)),
-        "bare: python + names, sizes, times": ("-c", LOOK, str(folder)),
+        "bare: python and numpy": ("-c", NUMPY),
+        MULTIPLIED: ("-c", PRODUCT, str(vectors), str(retriever.width)),
+        LISTED: ("-c", LOOK, str(folder)),
     }
     taken: dict[str, list[Taken]] = {name: [] for name in commands}
-    parts: list[dict[str, float]] = []
     for _ in range(rounds):
         for name, command in commands.items():
-            one, out = run(*command)
-            taken[name].append(one)
-            if name == "its parts":
-                parts.append(json.loads(out))
-    print(f"\n{len(pictures.names):,} pictures in {folder.name}, vectors of {retriever.width}")
+            taken[name].append(run(*command))
+    return taken
+
+
+def races(
+    *, sizes: Iterable[int] = SIZES, rounds: int = ROUNDS, retriever: str = RETRIEVER
+) -> Iterator[Race]:
+    """The whole process against what reading and looking alone would take."""
+    loaded = load_retriever(retriever)
+    for folder in filled_folders(loaded, sizes):
+        taken = measure(folder, loaded, rounds)
+        for bare in (MULTIPLIED, LISTED):
+            yield Race(
+                f"{SEARCH}, {folder.name}",
+                [one.wall for one in taken[SEARCH]],
+                "s",
+                against=bare,
+                theirs=[one.wall for one in taken[bare]],
+                told=Told.LONG,
+                ceiling=AIM,
+            )
+
+
+def show_all(folder: Path, taken: Mapping[str, Sequence[Taken]]) -> None:
+    """All that is printed about one folder as it is."""
+    print(f"\n{folder.name}")
+    parts = [json.loads(one.printed) for one in taken[ITS_PARTS]]
     for name, some in taken.items():
-        if name != "its parts":
+        if name != ITS_PARTS:
             show(name, some)
     for name in parts[0]:
         print(f"    {name:<34} {median(each[name] for each in parts):6.3f} s of the processor")
-    change(folder, commands["tellapart search"])
 
 
 def show(name: str, some: Sequence[Taken]) -> None:
@@ -149,8 +195,8 @@ def show(name: str, some: Sequence[Taken]) -> None:
 def change(folder: Path, command: Sequence[str]) -> None:
     """One picture goes; what is left is written anew once, and known after that."""
     next(path for path in folder.rglob("*.jpg")).unlink()
-    show("after one picture went", [run(*command)[0]])
-    show("once more", [run(*command)[0]])
+    show("after one picture went", [run(*command)])
+    show("once more", [run(*command)])
 
 
 def main() -> None:
@@ -158,19 +204,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--retriever", default="reranker")
-    parser.add_argument("--sizes", type=int, nargs="+", default=[1_000, 10_000, 100_000])
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--retriever", default=RETRIEVER)
+    parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
     arguments = parser.parse_args()
     retriever = load_retriever(arguments.retriever)
-    with tempfile.TemporaryDirectory() as scratch:
-        os.environ["TELLAPART_CACHE"] = str(Path(scratch) / "cache")
-        print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, store in {cache_folder().name}")
-        for size in arguments.sizes:
-            for nested in (False, True):
-                folder = Path(scratch) / f"{size}-{'nested' if nested else 'flat'}"
-                fill(folder, size, nested=nested)
-                measure(folder, retriever, arguments.rounds)
+    print(machine())
+    for folder in filled_folders(retriever, arguments.sizes):
+        show_all(folder, measure(folder, retriever, arguments.rounds))
+        change(folder, search_command(folder, retriever))
 
 
 if __name__ == "__main__":
