@@ -12,13 +12,12 @@ these too. Memory is the most that a process holds that takes such steps and doe
 from __future__ import annotations
 
 import argparse
-import statistics
-import subprocess
-import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from benchmarks.captioner_worker import use_two_cores
+from benchmarks.peak import watch
+from benchmarks.race import Race, Told, markdown_row
 from tellapart.captioner_learner import CaptionerLearner, Step
 from tellapart.objectives.parts import OBJECTIVES
 from tellapart.preparation import prepare
@@ -46,6 +45,7 @@ NAMES = (
     "reward",
     "dpo",
 )
+CAPTIONER, ROUNDS = "transformer", 7
 BATCHES = 2  # that each round goes through
 
 
@@ -76,8 +76,10 @@ def stepper(learner: CaptionerLearner) -> Callable[[int], float]:
     return take
 
 
-def ratios(captioner: str, rounds: int) -> dict[str, list[float]]:
-    """Of each objective, the time of a round relative to likelihood's in the same round."""
+def step_seconds(captioner: str, rounds: int) -> dict[str, list[float]]:
+    """Of each objective, what its steps took in each round."""
+    missing = set(OBJECTIVES.names()) - {*NAMES, "mix", "mrnn-cost"}
+    assert not missing, f"no row for {missing}"
     steppers = {name: stepper(prepared(captioner, name)) for name in NAMES}
     for take in steppers.values():  # the first visit fills caches
         for number in range(BATCHES):
@@ -87,28 +89,39 @@ def ratios(captioner: str, rounds: int) -> dict[str, list[float]]:
         seconds = dict.fromkeys(NAMES, 0.0)
         for number in range(BATCHES):
             for name, take in steppers.items():
-                seconds[name] += take(number)
-        for name in NAMES:
-            found[name].append(seconds[name] / seconds[MLE])
+                seconds[name] += take(number) / BATCHES
+        for name, took in seconds.items():
+            found[name].append(took)
     return found
 
 
-def peak(captioner: str, name: str) -> float:
+def races(*, captioner: str = CAPTIONER, rounds: int = ROUNDS) -> Iterator[Race]:
+    """A step by each objective against one by likelihood."""
+    use_two_cores()
+    found = step_seconds(captioner, rounds)
+    for name in NAMES:
+        known = KNOWN_LIMIT if captioner in SHARED_ENCODER else LIMITS[KNOWN]
+        yield Race(
+            f"training step of {captioner} by {name}",
+            found[name],
+            "s",
+            against="" if name == MLE else "likelihood",
+            theirs=found[MLE],
+            told=Told.LONG,
+            aim=known if name == KNOWN else LIMITS.get(name),
+        )
+
+
+def memory(captioner: str, name: str) -> float:
     """MiB that a process holds at the most."""
-    job = [sys.executable, "-m", "benchmarks.objective_cost", "--captioner", captioner, "--here", name]
-    ended = subprocess.run(
-        [sys.executable, "-m", "benchmarks.peak", *job], check=False, capture_output=True, text=True
-    )
-    if ended.returncode:
-        sys.exit(ended.stderr)
-    return int(ended.stderr.splitlines()[-1]) / 1024
+    return watch("-m", "benchmarks.objective_cost", "--captioner", captioner, "--here", name).peak
 
 
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--captioner", default="transformer")
-    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--captioner", default=CAPTIONER)
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--here", choices=NAMES, help="take steps by this objective in this process")
     arguments = parser.parse_args()
     use_two_cores()
@@ -117,18 +130,11 @@ def main() -> None:
         for number in range(BATCHES):
             take(number)
         return
-    missing = set(OBJECTIVES.names()) - {*NAMES, "mix", "mrnn-cost"}
-    assert not missing, f"no row for {missing}"
-    found = ratios(arguments.captioner, arguments.rounds)
-    print(f"| objective, {arguments.captioner} | time of a step | limit | peak MiB |")
+    print(markdown_row((f"objective, {arguments.captioner}", "time of a step", "limit", "peak MiB")))
     print("|---|---|---|---|")
-    for name, values in found.items():
-        limit = LIMITS.get(name, 0)
-        if name == KNOWN and arguments.captioner in SHARED_ENCODER:
-            limit = KNOWN_LIMIT
-        told = f"{statistics.median(values):.2f} ({min(values):.2f}–{max(values):.2f})"
-        cells = (name, told, f"{limit:g}" if limit else "", f"{peak(arguments.captioner, name):,.0f}")
-        print("|", " | ".join(cells), "|", flush=True)
+    for name, race in zip(NAMES, races(captioner=arguments.captioner, rounds=arguments.rounds), strict=True):
+        peak = f"{memory(arguments.captioner, name):,.0f}"
+        print(markdown_row((name, race.ratio(), race.verdict(), peak)), flush=True)
 
 
 if __name__ == "__main__":

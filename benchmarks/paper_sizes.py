@@ -12,11 +12,10 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
-import sys
 import time
 
 from benchmarks.captioner_worker import use_two_cores
+from benchmarks.peak import watch
 from tellapart.captioner_learner import CaptionerLearner
 from tellapart.captioners.parts import CAPTIONERS
 from tellapart.objectives.parts import OBJECTIVES
@@ -67,13 +66,8 @@ def train(name: str, steps: int) -> dict[str, float]:
 
 def row(name: str, steps: int) -> str:
     """The figures of one captioner, trained in a process of its own."""
-    job = [sys.executable, "-m", "benchmarks.paper_sizes", "--steps", str(steps), "--here", name]
-    command = [sys.executable, "-m", "benchmarks.peak", *job]
-    ended = subprocess.run(command, check=False, capture_output=True, text=True)
-    if ended.returncode:
-        sys.exit(ended.stderr)
-    found = json.loads(ended.stdout.splitlines()[-1])
-    memory = int(ended.stderr.splitlines()[-1]) / 1024
+    watched = watch("-m", "benchmarks.paper_sizes", "--steps", str(steps), "--here", name)
+    found = json.loads(watched.printed.splitlines()[-1])
     cells = [
         name,
         f"{found['weights']:.1f}",
@@ -81,7 +75,7 @@ def row(name: str, steps: int) -> str:
         f"{found['first']:.2f}",
         f"{found['last']:.2f}",
         f"{found['speed']:,.0f}",
-        f"{memory:,.0f}",
+        f"{watched.peak:,.0f}",
     ]
     return f"| {' | '.join(cells)} |"
 
