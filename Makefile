@@ -1,5 +1,6 @@
 # make demo               caption a few real photographs with the default captioner
 # make demo IMAGES=dir    caption one's own
+# make bench              every benchmark in small sizes, ten minutes; make bench FULL=1 in the sizes of docs/benchmarks.md
 # make test               formatter, linter, types, import contract, all tests (Java comes as a wheel)
 
 PYTHON ?= python3
@@ -11,10 +12,13 @@ ifneq ($(wildcard ../shared/data),)
 export TELLAPART_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: demo test clean
+.PHONY: demo bench test clean
 
 demo: .venv/demo
 	$(BIN)/tellapart demo $(if $(IMAGES),"$(IMAGES)")
+
+bench: .venv/dev
+	$(BIN)/python -m benchmarks.everything $(if $(FULL),--full)
 
 test: .venv/dev
 	$(BIN)/ruff format --check .
