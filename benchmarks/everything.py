@@ -49,7 +49,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     ),
     # By itself, as it alone needs transformers.
     "blip": Benchmark(
-        partial(captioners.races, ("blip",)), partial(captioners.races, ("blip",), rounds=2, batches=(1, 4))
+        partial(captioners.races, ("blip",)), partial(captioners.races, ("blip",), rounds=2, batches=(1, 2))
     ),
     "likelihood": Benchmark(likelihood.races, partial(likelihood.races, rounds=2, images=10, count=100)),
     "search": Benchmark(search.races, partial(search.races, sizes=(1_000, 10_000), rounds=3)),
