@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import pytest
@@ -245,6 +246,12 @@ class StartsAtZero(Sound):
         return replace(right, words=right.words + self.up(self.down(right.words)))
 
 
+class GroupsMix(Sound):
+    def predict_each(self, vision: Vision, parts: Sequence[Tensor]) -> list[Prediction]:
+        first, *others = super().predict_each(vision, parts)
+        return [first, *(replace(other, logits=other.logits + first.logits.mean()) for other in others)]
+
+
 class NothingToTrain(Sound):
     def __init__(self) -> None:
         super().__init__()
@@ -252,8 +259,8 @@ class NothingToTrain(Sound):
 
 
 # Short for the names of the laws, in their order.
-SHAPES, ANSWERS, STEPS, PADDING, ORDER, GROUPING, CONTINUATIONS, SELECT, READS, IMAGE = list(LAWS)[:10]
-GRADIENTS, GREEDY, PROBABILITY, SAMPLING, SAVING = list(LAWS)[10:]
+SHAPES, ANSWERS, STEPS, PADDING, ORDER, GROUPING, GROUPS, CONTINUATIONS, SELECT, READS = list(LAWS)[:10]
+IMAGE, GRADIENTS, GREEDY, PROBABILITY, SAMPLING, SAVING = list(LAWS)[10:]
 
 
 @pytest.fixture(scope="module")
@@ -300,6 +307,7 @@ def test_a_sound_captioner_breaks_no_law(kind: type[Sound], vision: Vision) -> N
         (BatchStatistics, ORDER, {SAMPLING}, "an image alone has other logits than in a batch"),
         (SecondImageIsSpecial, STEPS, {ORDER}, "other logits than predict"),
         (CaptionsMix, STEPS, {PADDING, GROUPING}, "other logits than predict"),
+        (GroupsMix, GROUPS, set(), "captions have other logits where further groups"),
         (SelectDoesNothing, STEPS, {SELECT}, "Error: "),
         (SelectForgetsTheImage, SELECT, set(), "before the first token, select of rows reversed"),
         (SelectFades, SELECT, {GREEDY, PROBABILITY}, "after one token, select of every row"),
