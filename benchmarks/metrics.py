@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence, Set
@@ -25,9 +24,9 @@ from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
 from statistics import median
-from time import perf_counter
 
 from benchmarks.machine import machine
+from benchmarks.peak import watch
 from benchmarks.race import Race, Told
 from benchmarks.real_data import data_folder
 from tellapart.data.caption_file import read_captions
@@ -117,13 +116,13 @@ def written_captions(sizes: Set[int]) -> Iterator[Path]:
 
 
 def run(who: str, job: str, captions: Path, images: int) -> Taken:
-    """One job in a process of its own."""
-    command = [sys.executable, "-m", "benchmarks.metrics_worker", who, job, str(captions / f"{images}.json")]
-    began = perf_counter()
-    ended = subprocess.run(command, check=True, capture_output=True, text=True)
-    whole = perf_counter() - began
-    found = json.loads(ended.stdout.splitlines()[-1])
-    return Taken(whole, found["work"], found["memory"], found["scores"])
+    """One job in a process of its own.
+
+    Its memory is asked of a small process around it: one that is started by a large one seems as large.
+    """
+    ended = watch("-m", "benchmarks.metrics_worker", who, job, str(captions / f"{images}.json"))
+    found = json.loads(ended.printed.splitlines()[-1])
+    return Taken(ended.seconds, found["work"], ended.peak, found["scores"])
 
 
 def in_turns(contest: Contest, captions: Path, rounds: int) -> tuple[list[Taken], list[Taken]]:
