@@ -106,8 +106,8 @@ def _look(
     """
     if len(firsts) < 2:
         return
-    pool = vectors[firsts]
-    near = nearest(pool[asking], pool, around, own=asking, watch=watch)
+    pool = _rows(vectors, firsts)
+    near = nearest(_rows(pool, asking), pool, around, own=asking, watch=watch)
     unserved = [
         place
         for place, rows, closeness in zip(asking.tolist(), near.rows, near.closeness, strict=True)
@@ -115,3 +115,8 @@ def _look(
     ]
     if unserved and around < len(firsts) - 1:
         _look(found, vectors, firsts, np.array(unserved), 4 * around, unwatched)
+
+
+def _rows(vectors: Float32[np.ndarray, "n d"], rows: Int64[np.ndarray, " r"]) -> Float32[np.ndarray, "r d"]:
+    """Some of the vectors in their order; all of them are no copy, which of a large collection is large."""
+    return vectors if len(rows) == len(vectors) else vectors[rows]
