@@ -164,6 +164,21 @@ def test_the_matrix_of_pictures_by_pictures_is_never_whole(monkeypatch: pytest.M
     assert peak < 3000 * 3000  # a quarter of the matrix
 
 
+def test_of_features_of_length_1_the_dot_product_is_the_cosine_and_copies_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(neighbours, "CELLS", 1 << 14)
+    features = directions(np.random.default_rng(7).standard_normal((2000, 512)).astype(np.float32))
+    expected = nearest_others(features, 3)
+    tracemalloc.start()
+    found = nearest_others(features, 3, distance="dot")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert found.rows.tolist() == expected.rows.tolist()
+    np.testing.assert_allclose(found.closeness, expected.closeness, atol=1e-6)
+    assert peak < features.nbytes / 2
+
+
 def test_one_in_hundred_and_at_least_one() -> None:
     assert [one_in_hundred(pictures) for pictures in (2, 99, 199, 200, 113_287)] == [1, 1, 1, 2, 1132]
 

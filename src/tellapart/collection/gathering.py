@@ -23,8 +23,6 @@ from tellapart.outputs.journal import Journal, Record
 from tellapart.retrievers.retriever import Watch, unwatched
 from tellapart.vision.features import stack
 
-_ROOM = 1024  # rows by which the vectors' room grows at the least
-
 
 @dataclass(frozen=True, slots=True)
 class Picture:
@@ -64,7 +62,9 @@ class Gathering:
         return self._room[: len(self.pictures)]
 
     def walk(self, listed: Sequence[Listed], *, watch: Watch = unwatched) -> Iterator[TellapartError]:
-        """See every picture; what cannot be seen is told as it comes."""
+        """See every picture, once; what cannot be seen is told as it comes."""
+        # For all at once: room that grows holds the vectors twice whenever they move.
+        self._room = np.empty((len(listed), self.speaker.retriever.width), np.float32)
         by_path = {some.path: some for some in listed}
         results = self.speaker.behold(some.path for some in listed)
         done = 0
@@ -84,7 +84,7 @@ class Gathering:
         undescribed: list[tuple[Beheld, Picture]] = []
         for beheld, listed in group:
             picture = Picture(beheld.path, listed.image_id, beheld.content, listed.is_wanted)
-            self._place(beheld.vector)
+            self._room[len(self.pictures)] = beheld.vector
             self.pictures.append(picture)
             if not picture.is_wanted or self.notes.holds(picture.image_id, picture.content):
                 continue
@@ -102,14 +102,6 @@ class Gathering:
         about = {"candidates": [candidate.to_json() for candidate in candidates]}
         first = candidates[0].caption if candidates else ""
         self.notes.add(Record(picture.path, picture.image_id, picture.content, first, about))
-
-    def _place(self, vector: Float32[np.ndarray, " d"]) -> None:
-        count = len(self.pictures)
-        if count == len(self._room):
-            grown = np.empty((count + max(_ROOM, count // 4), len(vector)), np.float32)
-            grown[:count] = self._room[:count] if count else 0
-            self._room = grown
-        self._room[count] = vector
 
 
 def read_candidates(fields: Mapping[str, Any]) -> list[Candidate]:

@@ -6,7 +6,6 @@ another: they are named as such, and no caption is asked to separate them. All o
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -49,22 +48,23 @@ def find_neighbourhoods(
         count: how many rivals each is to have.
         watch: told how many pictures are done, and of how many.
     """
-    copies: dict[str, list[int]] = defaultdict(list)
+    first_of: dict[str, int] = {}
+    copies: dict[int, list[int]] = {}  # rows of one content, by the first of them; most are alone
     for row, content in enumerate(contents):
-        copies[content].append(row)
-    firsts = np.array([rows[0] for rows in copies.values()], np.int64)
+        first = first_of.setdefault(content, row)
+        if first != row:
+            copies.setdefault(first, [first]).append(row)
+    firsts = np.fromiter(first_of.values(), np.int64, len(first_of))
     found = _Found.nothing(len(contents), count)
     _look(found, vectors, firsts, np.arange(len(firsts)), count + _MORE, watch)
-    doubles = {row: set(others) for row, others in found.doubles.items()}
-    for rows in copies.values():
-        found.rivals[rows], found.closeness[rows] = found.rivals[rows[0]], found.closeness[rows[0]]
-        near = {copy for other in doubles.get(rows[0], ()) for copy in copies[contents[other]]}
+    doubles: dict[int, tuple[int, ...]] = {}
+    for first in found.doubles.keys() | copies.keys():
+        rows = copies.get(first, [first])
+        found.rivals[rows], found.closeness[rows] = found.rivals[first], found.closeness[first]
+        near = {copy for other in found.doubles.get(first, ()) for copy in copies.get(other, (other,))}
         for row in rows:
-            if others := (near | set(rows)) - {row}:
-                doubles[row] = others
-    return Neighbourhoods(
-        found.rivals, found.closeness, {row: tuple(sorted(others)) for row, others in doubles.items()}
-    )
+            doubles[row] = tuple(sorted((near | set(rows)) - {row}))
+    return Neighbourhoods(found.rivals, found.closeness, doubles)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ def _look(
     if len(firsts) < 2:
         return
     pool = _rows(vectors, firsts)
-    near = nearest(_rows(pool, asking), pool, around, own=asking, watch=watch)
+    near = nearest(_rows(pool, asking), pool, around, own=asking, distance="dot", watch=watch)
     unserved = [
         place
         for place, rows, closeness in zip(asking.tolist(), near.rows, near.closeness, strict=True)

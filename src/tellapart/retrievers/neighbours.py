@@ -17,9 +17,9 @@ from tellapart.arrays import Float, Float32, Int32, Integer
 from tellapart.errors import TellapartError
 from tellapart.retrievers.retriever import Watch, unwatched
 
-Distance = Literal["cosine", "euclidean"]
+Distance = Literal["cosine", "dot", "euclidean"]
 
-CELLS = 1 << 23  # of the matrix of pictures by pictures, looked at together
+CELLS = 1 << 21  # of the matrix of pictures by pictures, looked at together
 _ROWS = 2048  # pictures whose closeness to one other is computed at once in double precision
 
 
@@ -28,7 +28,7 @@ class Neighbours:
     """The pictures nearest to each picture, the nearest first; of two that are as near, the earlier."""
 
     rows: Int32[np.ndarray, "n k"]
-    closeness: Float32[np.ndarray, "n k"]  # the cosine, or minus the Euclidean distance
+    closeness: Float32[np.ndarray, "n k"]  # the cosine (dot product), or minus the Euclidean distance
 
 
 def one_in_hundred(pictures: int) -> int:
@@ -72,7 +72,8 @@ def nearest(
         pool: features of those that are found; one that is all zeros has the cosine 0 with every other.
         count: how many to find for each.
         own: the row of the pool that is the query itself, and is not found.
-        distance: what is near: by the angle between two features, or by their Euclidean distance.
+        distance: what is near: by the angle between two features, or by their Euclidean distance; "dot" is
+            the angle of features that have the length 1 already, of which no copy is made then.
         watch: told how many queries are done, and of how many.
     """
     if count < 1:
@@ -124,6 +125,8 @@ def _points(
     both = [queries] if queries is pool else [queries, pool]
     if distance == "cosine":
         both, unit = [directions(features) for features in both], 1.0
+    elif distance == "dot":
+        both, unit = [_finite(features) for features in both], 1.0
     else:
         both = [_finite(features) for features in both]
         # A power of two, so that nothing is rounded; squares of greater or lesser numbers might overflow.
@@ -177,10 +180,10 @@ def _closeness(
     found = np.empty(len(candidates))
     for begin in range(0, len(candidates), _ROWS):
         piece = pool[candidates[begin : begin + _ROWS]].astype(np.float64)
-        if distance == "cosine":
-            closeness = np.vecdot(piece, query.astype(np.float64))
-        else:
+        if distance == "euclidean":
             piece -= query
             closeness = -np.sqrt(np.vecdot(piece, piece))
+        else:
+            closeness = np.vecdot(piece, query.astype(np.float64))
         found[begin : begin + _ROWS] = closeness
     return found
