@@ -57,6 +57,15 @@ def test_training_goes_on_from_the_weights_and_words_of_another_captioner(traine
     assert ready(recipe(*fewer)).saved.settings.fingerprint != before.settings.fingerprint
 
 
+def test_words_of_another_captioner_are_taken_whatever_the_captions_say(trained: Path) -> None:
+    from tellapart.captioners.folder import read_settings
+
+    fewer = ("data.scenes=40", "captioner.multimodal=9")
+    own = ready(recipe(f"training.words_of={trained}", *fewer)).saved
+    assert own.settings.fingerprint == read_settings(trained / "captioner").fingerprint
+    assert ready(recipe(*fewer)).saved.settings.fingerprint != own.settings.fingerprint
+
+
 def test_a_start_of_other_sizes_is_refused(trained: Path) -> None:
     error = refusal(recipe(f"training.start_from={trained}", "captioner.multimodal=9"))
     assert "is a 'mrnn' of other sizes than the recipe's" in error.problem
@@ -81,6 +90,8 @@ def test_a_start_with_features_of_another_size_is_refused(trained: Path, tmp_pat
 def test_a_start_that_is_not_there_is_refused_before_torch_is_loaded(tmp_path: Path) -> None:
     with pytest.raises(TellapartError, match="no such folder"):
         recipe(f"training.start_from={tmp_path / 'gone'}")
+    with pytest.raises(TellapartError, match=r"training\.words_of: no such folder"):
+        recipe(f"training.words_of={tmp_path / 'gone'}")
 
 
 @pytest.fixture

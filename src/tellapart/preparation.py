@@ -82,8 +82,22 @@ def _captioner(recipe: Recipe, sources: Sequence[Source], traits: EncoderTraits)
         return _started(recipe, traits)
     text = None
     if not CAPTIONERS.get(name).own_text:
-        text = WordText.build(known_captions(recipe.data, sources), recipe.data.rules())
+        text = _words(recipe, sources)
     return build_captioner(name, config, text=text, traits=traits)
+
+
+def _words(recipe: Recipe, sources: Sequence[Source]) -> WordText:
+    """Those of the captioner that the recipe names for it, or those of the captions."""
+    if not recipe.training.words_of:
+        return WordText.build(known_captions(recipe.data, sources), recipe.data.rules())
+    folder = find_captioner(recipe.training.words_of)
+    text = load_captioner(folder).captioner.text
+    if not isinstance(text, WordText):
+        raise TellapartError(
+            f"training.words_of: {folder} reads no whole words, but what its own tokenizer makes of them",
+            hint="name a captioner that was trained here on words",
+        )
+    return text
 
 
 def _started(recipe: Recipe, traits: EncoderTraits) -> AnyCaptioner:

@@ -204,9 +204,8 @@ def _experiment(text: RecipeText, raw: dict[str, Any]) -> Recipe | RetrieverReci
     if "retriever" in raw:
         return _check(text, raw, RetrieverRecipe)
     recipe = _check(text, raw, Recipe)
-    if recipe.training.start_from:
-        return recipe.model_copy(update={"training": _with_start(text, recipe.training)})
-    return recipe
+    named = {key: _captioner_folder(text, recipe.training, key) for key in ("start_from", "words_of")}
+    return recipe.model_copy(update={"training": recipe.training.model_copy(update=named)})
 
 
 E = TypeVar("E", bound=Experiment)
@@ -284,20 +283,21 @@ def _check_encoder(text: RecipeText, recipe: Experiment, *, is_given: bool) -> s
     return encoder
 
 
-def _with_start(text: RecipeText, training: TrainingConfig) -> TrainingConfig:
-    """The folder to start from, as every folder may read it."""
-    if is_reference(training.start_from):
-        return training
-    folder = Path(training.start_from)
+def _captioner_folder(text: RecipeText, training: TrainingConfig, key: str) -> str:
+    """The captioner that this key of [training] names, if any, as every folder may read it."""
+    named: str = getattr(training, key)
+    if not named or is_reference(named):
+        return named
+    folder = Path(named)
     if not folder.is_dir():
-        if (resources.files("tellapart") / "zoo" / training.start_from).is_dir():
-            return training  # one that ships, by its name
+        if (resources.files("tellapart") / "zoo" / named).is_dir():
+            return named  # one that ships, by its name
         raise text.error(
-            ("training", "start_from"),
-            f"no such folder: {training.start_from}",
+            ("training", key),
+            f"no such folder: {named}",
             hint="name a captioner's folder, a run's, or one that ships",
         )
-    return training.model_copy(update={"start_from": str(folder.absolute())})
+    return str(folder.absolute())
 
 
 def _check_paths(text: RecipeText, data: DataConfig) -> None:

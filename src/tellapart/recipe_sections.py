@@ -207,6 +207,11 @@ class TrainingConfig(LoopConfig):
     start_from: str = Field(
         "", description="folder of a captioner or run whose weights and words training starts from"
     )
+    words_of: str = Field(
+        "",
+        description="folder of a captioner or run whose words are taken, so that both can be joined or learn "
+        "from one another; start_from brings its own",
+    )
 
 
 class RetrieverTrainingConfig(LoopConfig):

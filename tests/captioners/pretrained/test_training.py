@@ -13,6 +13,8 @@ from tellapart.captioners.folder import SavedCaptioner, load_captioner, save_cap
 from tellapart.captioners.pretrained.family import caption_mask
 from tellapart.decoding.search import beam
 from tellapart.errors import TellapartError
+from tellapart.preparation import prepare
+from tellapart.recipe import load_recipe
 
 
 def names(captioner: Any, *, trained: bool) -> set[str]:
@@ -84,6 +86,14 @@ def test_weights_of_another_way_of_training_are_refused(tiny: Callable[..., Any]
     )
     with pytest.raises(TellapartError, match="not of this captioner"):
         load_captioner(tmp_path / "kept")
+
+
+def test_others_cannot_take_its_tokens_for_words(tiny: Callable[..., Any], tmp_path: Path) -> None:
+    made = tiny("blip")
+    save_captioner(tmp_path / "kept", SavedCaptioner(made.captioner, made.settings), dtype=torch.float32)
+    recipe = load_recipe("mrnn-shapes", changes=["data.scenes=60", f"training.words_of={tmp_path / 'kept'}"])
+    with pytest.raises(TellapartError, match=r"training\.words_of: .* reads no whole words"):
+        prepare(recipe, watch=lambda done, total: None)
 
 
 @pytest.mark.parametrize("train", ["decoder", "lora", "all"])
