@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from tellapart.cli import caption_flags as flags
-from tellapart.cli.caption_flags import ApartMode, SidecarMode
+from tellapart.cli.caption_flags import ApartMode, SidecarMode, StyleName
 from tellapart.cli.caption_outputs import Outputs, Summary
 from tellapart.cli.console import counting, waiting, watching
 from tellapart.cli.options import LengthPenalty
@@ -26,10 +26,11 @@ if TYPE_CHECKING:
 
 def caption(
     paths: flags.Paths,
-    captioner: flags.CaptionerName = "default",
-    apart: flags.ApartFlag = ApartMode.margin,
+    style: flags.StyleFlag = StyleName.balanced,
+    captioner: flags.CaptionerName = None,
+    apart: flags.ApartFlag = None,
     neighbours: flags.NeighbourCount = 10,
-    effort: flags.Effort = 1,
+    effort: flags.Effort = None,
     retriever: flags.RetrieverName = "reranker",
     seed: flags.Seed = 0,
     beam: flags.Beam = None,
@@ -54,22 +55,28 @@ def caption(
     Example: tellapart caption photos/ --out captions.jsonl --sidecar overwrite
     """
     flags.expect_names(page=page, coco=coco)
+    chosen = style.style
+    apart = apart or ApartMode(chosen.apart)
     if len(paths) == 1 and not paths[0].is_dir():
         apart = ApartMode.off  # there is nothing to tell it from
     with waiting("loading the captioner"):
         from tellapart.captioning import Words, load
         from tellapart.collection.session import Request
 
-        describer = load(captioner, cached=cache)
+        describer = load(captioner or chosen.captioner, cached=cache)
         words = Words(prefix, tuple(ban or ()), tuple(require or ()))
         keep = max(candidates or 1, apart.candidates)
         wish = describer.wish(
-            width=beam, keep=keep, words=words, max_words=max_words, length_penalty=length_penalty
+            width=beam or chosen.beam,
+            keep=keep,
+            words=words,
+            max_words=max_words,
+            length_penalty=chosen.length_penalty if length_penalty is None else length_penalty,
         )
     sidecars = Sidecars(sidecar.value, trigger=trigger) if sidecar else None
     outputs = Outputs(describer.name, json, candidates or 1, trigger, sidecars, describe_pictures, coco)
     request = Request(paths, out, limit, has_sidecar if sidecar is SidecarMode.skip else lambda path: False)
-    plan = apart.plan(neighbours, effort, seed)
+    plan = apart.plan(neighbours, chosen.effort if effort is None else effort, seed)
     if plan is None:
         results = one_by_one(request, describer, wish, outputs)
     else:

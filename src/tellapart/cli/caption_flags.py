@@ -10,7 +10,10 @@ import typer
 
 from tellapart.cli.options import expect_page
 from tellapart.collection.plan import MOST_EFFORT, Apart, Plan
+from tellapart.collection.styles import STYLES, Style
 from tellapart.errors import TellapartError
+
+OF_STYLE = "the style's"
 
 
 class ApartMode(StrEnum):
@@ -31,6 +34,19 @@ class ApartMode(StrEnum):
         return Plan(kinds[self], neighbours, effort, seed) if self in kinds else None
 
 
+class StyleName(StrEnum):
+    """Named sets of flags, of `collection.styles`."""
+
+    accurate = "accurate"
+    balanced = "balanced"
+    distinctive = "distinctive"
+
+    @property
+    def style(self) -> Style:
+        """What its flags are."""
+        return STYLES[self.value]
+
+
 class SidecarMode(StrEnum):
     """What becomes of a .txt file that is there."""
 
@@ -43,23 +59,36 @@ class SidecarMode(StrEnum):
 Paths = Annotated[
     list[Path], typer.Argument(help="Image files and folders (searched recursively).", show_default=False)
 ]
+StyleFlag = Annotated[
+    StyleName,
+    typer.Option(
+        help="A captioner, a beam, --apart and --effort that go well together: 'accurate' says what is "
+        "likeliest true, 'distinctive' what tells a picture from all others, 'balanced' both. Single flags "
+        "override it."
+    ),
+]
 CaptionerName = Annotated[
-    str, typer.Option(help="'default', a captioner or run folder, or pretrained: blip[:FOLDER].")
+    str | None,
+    typer.Option(
+        help="'default', a captioner or run folder, or pretrained: blip[:FOLDER].", show_default=OF_STYLE
+    ),
 ]
 ApartFlag = Annotated[
-    ApartMode,
+    ApartMode | None,
     typer.Option(
         help="Tell each picture from those most like it: 'margin' chooses the caption that does, "
-        "'pragmatic' also writes with the others in view, 'off' captions each by itself, as they come."
+        "'pragmatic' also writes with the others in view, 'off' captions each by itself, as they come.",
+        show_default=OF_STYLE,
     ),
 ]
 NeighbourCount = Annotated[int, typer.Option(min=1, help="Of how many others each is told from.")]
 Effort = Annotated[
-    int,
+    int | None,
     typer.Option(
         min=0,
         max=MOST_EFFORT,
         help="Where no caption finds its picture: 1 tries more, 2 with the others in view, 3 longer.",
+        show_default=OF_STYLE,
     ),
 ]
 RetrieverName = Annotated[
@@ -68,7 +97,7 @@ RetrieverName = Annotated[
 Seed = Annotated[int, typer.Option(help="Of captions drawn by chance.")]
 Beam = Annotated[
     int | None,
-    typer.Option(min=1, help="Width of the beam; 1 is greedy.", show_default="the captioner's own, or 10"),
+    typer.Option(min=1, help="Width of the beam; 1 is greedy.", show_default=OF_STYLE),
 ]
 CandidateCount = Annotated[
     int | None,

@@ -1,0 +1,70 @@
+"""`tellapart caption --style`: a name for flags, each of which can still be given."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.cli.apart import Caption, draw_photos, records, write_retriever
+
+from tellapart.collection.styles import STYLES
+
+if TYPE_CHECKING:
+    from tests.conftest import Outcome
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return draw_photos(tmp_path_factory.mktemp("styles") / "photos")
+
+
+@pytest.fixture(scope="module")
+def retriever(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_retriever(tmp_path_factory.mktemp("retrievers") / "tiny")
+
+
+@pytest.fixture
+def caption(tellapart: Caption, tiny_captioner: Path, retriever: Path, photos: Path) -> Caption:
+    """Caption the photographs with the tiny captioner and the tiny retriever."""
+
+    def run(*flags: str | Path) -> Outcome:
+        return tellapart(
+            "caption", photos, "--captioner", tiny_captioner, "--retriever", retriever, "--json", *flags
+        )
+
+    return run
+
+
+def spelled_out(name: str) -> Sequence[str]:
+    style = STYLES[name]
+    beam = () if style.beam is None else ("--beam", str(style.beam))
+    penalty = () if style.length_penalty is None else ("--length-penalty", str(style.length_penalty))
+    return ("--apart", style.apart, "--effort", str(style.effort), *beam, *penalty)
+
+
+@pytest.mark.parametrize("name", STYLES)
+def test_a_style_is_its_flags(name: str, caption: Caption) -> None:
+    # Beside another style: what is spelled out wins over all of it.
+    other = "accurate" if name == "distinctive" else "distinctive"
+    beam = () if STYLES[name].beam or not STYLES[other].beam else ("--beam", "10")
+    found = records(caption("--style", name))
+    assert found == records(caption("--style", other, *spelled_out(name), *beam))
+    assert len(found) > 1
+
+
+def test_without_a_word_captions_are_balanced(caption: Caption) -> None:
+    assert records(caption()) == records(caption("--style", "balanced"))
+
+
+def test_styles_differ(caption: Caption) -> None:
+    ways = {name: records(caption("--style", name))[0] for name in STYLES}
+    assert "apart" not in ways["accurate"]
+    assert ways["balanced"]["effort"] < ways["distinctive"]["effort"]
+
+
+def test_an_unknown_style_is_refused_with_those_there_are(caption: Caption) -> None:
+    outcome = caption("--style", "poetic")
+    assert outcome.code == 2
+    assert all(name in outcome.err for name in ("poetic", *STYLES))
