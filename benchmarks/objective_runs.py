@@ -1,10 +1,11 @@
 """Every objective goes on from the same captioner, beside the same number of further steps of likelihood.
 
-    TELLAPART_DATA=DATA python -m benchmarks.objective_runs runs/objectives [--only NAME …] [--list]
+    tellapart train mrnn-flickr8k --set data.root=DATA --out runs/mrnn
+    TELLAPART_DATA=DATA python -m benchmarks.objective_runs runs/objectives --start runs/mrnn [--only NAME …]
     TELLAPART_DATA=DATA python -m benchmarks.objective_runs runs/more --captioner transformer --start FOLDER
     python -m benchmarks.objective_table
 
-All train the same captioner, by default the m-RNN that ships, for two epochs of Flickr8k; nothing but the
+All train the same captioner, an m-RNN unless another is named, for two epochs of Flickr8k; nothing but the
 objective differs, and the learning rate where the list below says so. What comes out after the last step is
 measured, whatever the validation says: test photographs, beam of 5; for diversity within an image five
 captions of each are drawn at temperature 1. The judge of self-retrieval has taught none of them: those that
@@ -111,7 +112,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=Path)
     parser.add_argument("--captioner", default="mrnn")
-    parser.add_argument("--start", default="default")
+    parser.add_argument("--start", default="runs/mrnn", help="the run or captioner that all go on from")
     parser.add_argument("--only", nargs="+", default=list(OBJECTIVES))
     parser.add_argument("--list", action="store_true")
     arguments = parser.parse_args()
