@@ -207,8 +207,9 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=Path)
     parser.add_argument("--split", choices=("val", "test"), default="val")
+    parser.add_argument("--captioner", default="default")
     arguments = parser.parse_args()
-    bench = Bench.of(Field.read(arguments.split, arguments.folder))
+    bench = Bench.of(Field.read(arguments.split, arguments.folder, arguments.captioner))
     people, marks, lines = bench.people(), [], []
     plain: Scores | None = None
     print("| |", " | ".join((*COLUMNS, GROUPS, f"the {HARDEST} most alike")), "|")

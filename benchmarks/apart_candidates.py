@@ -32,7 +32,7 @@ from tellapart.storage import new_file, write_text
 from tellapart.types import Decoded
 from tellapart.vision.features import in_order
 
-RECIPE, CAPTIONER, RERANKER, JUDGE = "mrnn-flickr8k", "default", "reranker", "judge"
+RECIPE, RERANKER, JUDGE = "mrnn-flickr8k", "reranker", "judge"
 NEIGHBOURS, PRAGMATIC_WIDTH, LENGTH_PENALTY, SEED, TOGETHER = 10, 5, 0.6, 1, 20
 
 Floats = NDArray[np.float32]
@@ -91,9 +91,9 @@ class Field:
     corpus: Corpus
 
     @classmethod
-    def read(cls, split: str, folder: Path) -> Field:
+    def read(cls, split: str, folder: Path, captioner_name: str) -> Field:
         """All of it; features come from the cache."""
-        recipe, describer = load_recipe(RECIPE), load(CAPTIONER)
+        recipe, describer = load_recipe(RECIPE), load(captioner_name)
         examples = read_examples(recipe.data, seed=recipe.seed)
         shown, captioner = split_of(examples, split), describer.saved.captioner
         corpus = build_corpus(

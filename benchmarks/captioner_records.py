@@ -77,7 +77,7 @@ def measure(run: Run, path: Path, *, recipe: str, changes: tuple[str, ...], show
         changes,
         figures(evaluation, load_recipe(str(run.recipe)), shown),
         evaluation["perplexity"],
-        sum(tensor.numel() for tensor in weights.values()),
+        sum({tensor.data_ptr(): tensor.numel() for tensor in weights.values()}.values()),  # shared ones once
         len(validations),
         round(state["progress"].get("core_seconds", 0) / 60, 1),
         validations[-1]["stopped_by"],

@@ -1,6 +1,7 @@
-"""What reranking by consensus does for the captioner that ships, on Flickr8k.
+"""What reranking by consensus does for an m-RNN, on Flickr8k.
 
-    TELLAPART_DATA=DATA python -m benchmarks.consensus [--split val|test] [--look] [--sets]
+    tellapart train mrnn-flickr8k --set data.root=DATA --out runs/mrnn
+    TELLAPART_DATA=DATA python -m benchmarks.consensus runs/mrnn [--split val|test] [--look] [--sets]
 
 Prints a table: plain beams, consensus reranking of the 10 captions of a beam (m-RNN, section 8) by BLEU, by
 CIDEr and by what its authors' code calls BLEU, with neighbours by pooled and by refined feature; captions
@@ -116,9 +117,9 @@ class Bench:
         return caption_scores(named, self.shown, train, matrix=matrix, judge=self.judge.identity)
 
 
-def prepare(split: str) -> Bench:
+def prepare(captioner: str, split: str) -> Bench:
     """Read and look at everything."""
-    recipe, describer = load_recipe(RECIPE), load()
+    recipe, describer = load_recipe(RECIPE), load(captioner)
     examples = read_examples(recipe.data, seed=recipe.seed)
     shown, train = split_of(examples, split), split_of(examples, "train")
     corpus = build_corpus(
@@ -215,6 +216,7 @@ def print_sets(bench: Bench) -> None:
 def main() -> None:
     """What was asked for."""
     parser = argparse.ArgumentParser()
+    parser.add_argument("captioner", help="a captioner or run that has a refined feature: an m-RNN")
     parser.add_argument("--split", choices=["val", "test"], default="val")
     parser.add_argument("--look", action="store_true")
     parser.add_argument("--sets", action="store_true")
@@ -222,7 +224,7 @@ def main() -> None:
     if wanted.look and wanted.split == "test":
         raise TellapartError("settings are not chosen on the test split", hint="look at val")
     with torch.inference_mode():
-        bench = prepare(wanted.split)
+        bench = prepare(wanted.captioner, wanted.split)
         (print_look if wanted.look else print_sets if wanted.sets else print_table)(bench)
 
 

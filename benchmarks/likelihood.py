@@ -155,7 +155,9 @@ def races(*, rounds: int = ROUNDS, images: int = IMAGES, count: int = CAPTIONS) 
         for name, preset in (("mrnn", ""), ("adaptive", "small")):  # untrained: it takes as long
             config = CAPTIONERS.get(name).configure({}, preset=preset)
             captioner = build_captioner(name, config, text=text, traits=TRAITS).eval()
-            yield from race_ways(f"{name} {preset}".strip(), captioner, captions, images=images, rounds=rounds)
+            yield from race_ways(
+                f"{name} {preset}".strip(), captioner, captions, images=images, rounds=rounds
+            )
 
 
 def main() -> None:

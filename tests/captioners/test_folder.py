@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from safetensors.torch import load_file, save_file
+from tests.captioners.tiny_folder import write_tiny_captioner
 
 from tellapart.captioners.folder import load_captioner, save_captioner
 from tellapart.errors import TellapartError
@@ -82,3 +83,18 @@ def test_saving_replaces_the_whole_folder(tiny_captioner: Path, tmp_path: Path) 
     names = sorted(file.name for file in target.iterdir())
     assert names == ["card.md", "config.json", "model.safetensors", "vocabulary.json"]
     assert sorted(file.name for file in tmp_path.iterdir()) == ["kept"]
+
+
+def test_weights_that_two_layers_share_are_written_once(tmp_path: Path) -> None:
+    from safetensors.numpy import load_file, save_file
+
+    folder = write_tiny_captioner(tmp_path / "shared", "mrnn-shared")
+    written = load_file(folder / "model.safetensors")
+    assert "embedding_one.weight" in written
+    assert "output.2.weight" not in written
+    before = load_captioner(folder).captioner.state_dict()
+    assert before["output.2.weight"].equal(before["embedding_one.weight"])
+    # Folders of earlier versions hold both.
+    save_file({**written, "output.2.weight": written["embedding_one.weight"]}, folder / "model.safetensors")
+    after = load_captioner(folder).captioner.state_dict()
+    assert all(after[name].equal(before[name]) for name in before)

@@ -16,6 +16,7 @@ from tellapart.data.readers import read_dataset
 from tellapart.data.text import PRESETS
 from tellapart.fit import measure_fit
 from tellapart.sources import split_of
+from tellapart.vision.features import in_order
 
 if TYPE_CHECKING:
     from tests.conftest import Outcome
@@ -42,8 +43,9 @@ def test_the_default_captioner_is_small_and_has_a_card() -> None:
 
 
 def test_two_lines_of_python_are_enough() -> None:
-    motorcycle = next(photo for photo in photographs() if photo.stem == "motorcycle_left")
-    assert "motorcycle" in package.load().caption(motorcycle)
+    photos = {photo.stem: photo for photo in photographs()}
+    assert "motorcycle" in package.load().caption(photos["motorcycle_left"])
+    assert "cat" in package.load().caption(photos["chelsea"])
 
 
 def test_the_default_captioner_expects_what_people_say(real_data: Path) -> None:
@@ -54,7 +56,7 @@ def test_the_default_captioner_expects_what_people_say(real_data: Path) -> None:
         text=describer.saved.captioner.text,
         rules=PRESETS["mrnn"],
         encoder=describer.encoder,
-        parts=["pooled"],
+        parts=in_order(describer.saved.captioner.needs),
         watch=lambda done, total: None,
     )
     assert measure_fit(describer.saved.captioner, corpus, images_per_batch=20).perplexity < 20

@@ -5,6 +5,7 @@ A captioner whose checkpoint brings the tokenizer has no vocabulary.json: it rea
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -100,14 +101,24 @@ def describe_captioner(
 def save_captioner(folder: Path, saved: SavedCaptioner, *, dtype: torch.dtype, card: str = "") -> None:
     """Write the whole folder or nothing."""
     text = saved.captioner.text
+    held = saved.captioner.state_dict(keep_vars=True)
+    second = _second_names(held)
     save_model(
         folder,
         saved.settings,
-        {name: _kept(tensor, dtype) for name, tensor in saved.captioner.state_dict().items()},
+        {name: _kept(tensor, dtype) for name, tensor in held.items() if name not in second},
         what=WHAT,
         words=text.vocabulary.to_json() if isinstance(text, WordText) else None,
         card=card,
     )
+
+
+def _second_names(held: Mapping[str, Tensor]) -> dict[str, str]:
+    """Names of weights that stand under an earlier one as well, with that one: they are written once."""
+    first: dict[int, str] = {}
+    return {
+        name: first[id(tensor)] for name, tensor in held.items() if first.setdefault(id(tensor), name) != name
+    }
 
 
 def _kept(tensor: Tensor, dtype: torch.dtype) -> NDArray[Any]:
@@ -158,6 +169,9 @@ def _untrained(settings: CaptionerSettings, text: WordText | None, path: Path) -
 
 def _load_weights(captioner: AnyCaptioner, folder: Path) -> None:
     weights = {name: torch.from_numpy(values) for name, values in read_weights(folder).items()}
+    for second, first in _second_names(captioner.state_dict(keep_vars=True)).items():
+        if second not in weights and first in weights:
+            weights[second] = weights[first]
     try:
         captioner.load_state_dict(weights)
     except RuntimeError as error:
