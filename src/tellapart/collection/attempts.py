@@ -47,22 +47,27 @@ Way = Callable[[Speaker, Group], Candidates]
 def see_group(
     speaker: Speaker, cases: Sequence[Case], rivals: Mapping[int, Sequence[Picture]]
 ) -> Group | None:
-    """Look at pictures and their rivals once more.
+    """Look at pictures and their rivals once more; at the pictures alone where no rivals are given.
 
     A picture that is gone or has changed since it was seen is left out; a rival that is gone is no rival.
     None where nothing is left.
     """
     pictures = {
-        picture.path: picture.content for case in cases for picture in (case.picture, *rivals[case.row])
+        picture.path: picture.content
+        for case in cases
+        for picture in (case.picture, *rivals.get(case.row, ()))
     }
     seen = speaker.see_again(pictures)
     places = {path: place for place, path in enumerate(seen)}
     left = [case for case in cases if case.picture.path in places]
     if not left:
         return None
-    rows = torch.full((len(left), 1 + max(len(rivals[case.row]) for case in left)), -1)
+    rows = torch.full((len(left), 1 + max(len(rivals.get(case.row, ())) for case in left)), -1)
     for number, case in enumerate(left):
-        company = [case.picture.path, *(rival.path for rival in rivals[case.row] if rival.path in places)]
+        company = [
+            case.picture.path,
+            *(rival.path for rival in rivals.get(case.row, ()) if rival.path in places),
+        ]
         rows[number, : len(company)] = torch.tensor([places[path] for path in company])
     return Group(left, as_vision(stack([one.features for one in seen.values()])), rows)
 
@@ -110,5 +115,17 @@ def _pragmatic(speaker: Speaker, group: Group, rules: Sequence[Rule]) -> Candida
     return candidates_of(captioner.text, found)
 
 
-LADDER: Mapping[str, Way] = {"more": more, "pragmatic": with_rivals_in_view, "longer": longer}
+@dataclass(frozen=True, slots=True)
+class Rung:
+    """A way to further candidates, and whether it looks at the rivals too."""
+
+    way: Way
+    with_rivals: bool = True
+
+
+LADDER: Mapping[str, Rung] = {
+    "more": Rung(more, with_rivals=False),
+    "pragmatic": Rung(with_rivals_in_view),
+    "longer": Rung(longer),
+}
 """What is tried, in this order, as far as the effort goes."""

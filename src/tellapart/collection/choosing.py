@@ -39,10 +39,12 @@ class Chooser:
 
     def _try(self, step: str, cases: Sequence[Case], rivals: Rivals) -> None:
         """One way to further candidates, for some pictures at a time."""
+        rung = LADDER[step]
         for first in range(0, len(cases), TARGETS):
-            group = see_group(self.speaker, cases[first : first + TARGETS], rivals)
+            some = cases[first : first + TARGETS]
+            group = see_group(self.speaker, some, rivals if rung.with_rivals else {})
             if group is not None:
-                for case, found in zip(group.cases, LADDER[step](self.speaker, group), strict=True):
+                for case, found in zip(group.cases, rung.way(self.speaker, group), strict=True):
                     case.add(found, by=step)
                 self._judge(group.cases, step)
 

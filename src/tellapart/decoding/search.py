@@ -21,7 +21,7 @@ def greedy(captioner: AnyCaptioner, vision: Vision, *, max_words: int, rules: Se
     """The likeliest word at each step."""
     draft = Draft.begin(vision, captioner.text, groups=1, width=1)
     reader = Alone(captioner, vision, captions=1)
-    draft = write(reader, draft, _likeliest, max_words=max_words, rules=rules)
+    draft = write(reader, draft, _likeliest, max_words=max_words, rules=rules, all_alike=True)
     return draft.decoded(len(vision))
 
 
@@ -48,7 +48,7 @@ def beam(
     choose = best(rules, max_words=max_words, length_penalty=length_penalty)
     draft = Draft.begin(vision, captioner.text, groups=1, width=width)
     reader = Alone(captioner, vision, captions=width)
-    draft = write(reader, draft, choose, max_words=max_words, rules=rules)
+    draft = write(reader, draft, choose, max_words=max_words, rules=rules, all_alike=True)
     return best_first(draft, length_penalty).decoded(len(vision))
 
 
@@ -64,8 +64,8 @@ def best_first(draft: Draft, length_penalty: float) -> Draft:
     return draft.rearranged(compared.argsort(dim=1, descending=True, stable=True))
 
 
-def penalised(scores: Float[Tensor, "*b"], lengths: Int[Tensor, "*b"], power: float) -> Float[Tensor, "*b"]:
-    """Log-probabilities as they are compared under a length penalty."""
+def penalised(scores: Float[Tensor, "*b"], lengths: Int[Tensor, "*c"], power: float) -> Float[Tensor, "*b"]:
+    """Log-probabilities as they are compared under a length penalty; lengths may be of many at once."""
     return scores / lengths.to(scores.dtype).pow(power) if power else scores
 
 
@@ -75,7 +75,7 @@ def _best(
     extended = draft.scores.unsqueeze(-1) + allowed
     if length_penalty:
         lengths = draft.lengths + ~draft.finished
-        extended = penalised(extended, lengths.unsqueeze(-1).expand_as(extended), length_penalty)
+        extended = penalised(extended, lengths.unsqueeze(-1), length_penalty)
     compared, (_, width, size) = extended.flatten(1), allowed.shape
     if required is None:
         chosen = compared.topk(width).indices
