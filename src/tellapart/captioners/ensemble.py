@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import cast
 
 import torch
@@ -73,10 +74,10 @@ class Ensemble(Captioner[EnsembleState]):
 
     def average(self, logits: Sequence[Float[Tensor, "... v"]]) -> Float[Tensor, "... v"]:
         """Log-probabilities of the mean."""
-        log_probabilities = torch.stack([each.log_softmax(-1) for each in logits])
-        if self.mean == "probabilities":
-            return log_probabilities.logsumexp(0) - math.log(len(logits))
-        return log_probabilities.mean(0).log_softmax(-1)
+        log_probabilities = [each.log_softmax(-1) for each in logits]
+        if self.mean == "probabilities":  # two at a time: `logsumexp` of all would take thrice as long
+            return reduce(torch.logaddexp, log_probabilities) - math.log(len(logits))
+        return torch.stack(log_probabilities).mean(0).log_softmax(-1)
 
 
 def build(config: EnsembleConfig, *, text: WordText | None, traits: EncoderTraits) -> Ensemble:
