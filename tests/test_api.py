@@ -106,7 +106,7 @@ def test_captions_of_many_come_in_order_and_one_by_one(
 def test_the_captioners_own_settings_hold_unless_said_otherwise(tiny_captioner: Path) -> None:
     describer = package.load(tiny_captioner, cached=False)
     own = describer.wish()
-    assert (own.width, own.max_words, own.keep, own.words) == (3, 8, 1, Words())
+    assert (own.width, own.max_words, own.keep, own.words) == (3, 8, 1, Words(repeats=True))
     other = describer.wish(width=2, keep=5, max_words=4, words=Words(prefix="a red"))
     assert (other.width, other.max_words, other.keep) == (5, 4, 5), "no fewer beams than captions to keep"
     assert other.words.prefix == "a red"

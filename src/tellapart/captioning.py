@@ -6,7 +6,7 @@ import hashlib
 import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from importlib import resources
 from itertools import islice
@@ -27,8 +27,9 @@ from tellapart.captioners.folder import (
 from tellapart.captioners.parts import CAPTIONERS
 from tellapart.corpus import Corpus, Watch, as_vision
 from tellapart.data.picture_files import find_pictures
+from tellapart.data.small_words import FUNCTION_WORDS
 from tellapart.decoding.required import Required
-from tellapart.decoding.rules import Rule, banned, begin_with, never
+from tellapart.decoding.rules import Rule, banned, begin_with, never, no_repeated_token
 from tellapart.decoding.sampling import Sampling, image_generators, sample
 from tellapart.decoding.search import beam
 from tellapart.errors import TellapartError
@@ -98,6 +99,9 @@ class Words:
     prefix: str = ""  # that they begin with
     banned: tuple[str, ...] = ()  # words and phrases that are never written
     required: tuple[str, ...] = ()  # words and phrases that every caption holds
+    # Whether a caption may say a word twice ("a sink and a sink"); None: as its captioner has it. Function
+    # words always may, and what stands in the prefix or is required.
+    repeats: bool | None = None
 
     def rules(self, text: Text, *, max_words: int) -> tuple[Rule, ...]:
         """The same as rules of decoding, the most important first; what cannot be is an error."""
@@ -113,6 +117,9 @@ class Words:
         if self.banned:
             rules.append(banned(text, self.banned))
             self._expect_writable(text, rules[-1])
+        if self.repeats is False:
+            wanted = " ".join([self.prefix, *self.required]).split()
+            rules.append(no_repeated_token(text, free=FUNCTION_WORDS | set(wanted)))
         return tuple(rules)
 
     def _expect_writable(self, text: Text, ban: Rule) -> None:
@@ -267,6 +274,8 @@ class Describer:
         settings = self.saved.settings
         longest = max_words or settings.max_words
         said = words or Words()
+        if said.repeats is None:
+            said = replace(said, repeats=settings.repeats)
         rules = said.rules(self.saved.captioner.text, max_words=longest)
         penalty = settings.length_penalty if length_penalty is None else length_penalty
         return Wish(max(width or settings.width, keep), longest, keep, penalty, said, rules)

@@ -49,6 +49,7 @@ def join(folders: Sequence[str | os.PathLike[str]], *, mean: Mean = "probabiliti
             max(each.width for each in settings),
             max(each.max_words for each in settings),
             sum(each.length_penalty for each in settings) / len(settings),
+            all(each.repeats for each in settings),
         ),
     )
     return SavedCaptioner(ensemble, described)

@@ -51,7 +51,7 @@ def prepare(recipe: Recipe, *, watch: Watch) -> Ready:
         captioner,
         section=recipe.captioner,
         traits=traits,
-        decoding=Decoding(recipe.decoding.width, recipe.decoding.max_words, recipe.decoding.length_penalty),
+        decoding=Decoding(**recipe.decoding.model_dump()),
     )
     others = [load_beside(name, settings) for name in named_captioners(recipe)]
     settings = settings.model_copy(update={"taught_by": _teachers(recipe, others)})

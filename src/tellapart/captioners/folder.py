@@ -47,6 +47,7 @@ class CaptionerSettings(Config):
     width: PositiveInt  # of the beam it is meant to be used with
     max_words: PositiveInt
     length_penalty: NonNegativeFloat = 0.0  # of that beam
+    repeats: bool = True  # whether a caption may say a word twice, function words aside
     fingerprint: str  # of its text: weights and words of two captioners never mix
     taught_by: tuple[str, ...] = ()  # identities of the retrievers that it was trained to please
 
@@ -74,11 +75,12 @@ def build_captioner(
 
 @dataclass(frozen=True, slots=True)
 class Decoding:
-    """How a captioner is meant to be used: width of the beam, words at the most, penalty on length."""
+    """How a captioner is meant to be used: beam, words at the most, and whether it may repeat them."""
 
     width: int
     max_words: int
     length_penalty: float = 0.0
+    repeats: bool = True
 
 
 def describe_captioner(
@@ -94,6 +96,7 @@ def describe_captioner(
         width=decoding.width,
         max_words=decoding.max_words,
         length_penalty=decoding.length_penalty,
+        repeats=decoding.repeats,
         fingerprint=text.fingerprint,
     )
 

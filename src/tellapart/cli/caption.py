@@ -38,6 +38,7 @@ def caption(
     prefix: flags.Prefix = "",
     ban: flags.Ban = None,
     require: flags.Require = None,
+    repeats: flags.Repeats = None,
     trigger: flags.Trigger = "",
     max_words: flags.MaxWords = None,
     length_penalty: LengthPenalty = None,
@@ -64,7 +65,7 @@ def caption(
         from tellapart.collection.session import Request
 
         describer = load(captioner or chosen.captioner, cached=cache)
-        words = Words(prefix, tuple(ban or ()), tuple(require or ()))
+        words = Words(prefix, tuple(ban or ()), tuple(require or ()), repeats)
         keep = max(candidates or 1, apart.candidates)
         wish = describer.wish(
             width=beam or chosen.beam,

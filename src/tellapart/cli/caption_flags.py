@@ -108,6 +108,14 @@ Ban = Annotated[list[str] | None, typer.Option(help="A word or phrase never to w
 Require = Annotated[
     list[str] | None, typer.Option(help="A word or phrase every caption holds; may be given again.")
 ]
+Repeats = Annotated[
+    bool | None,
+    typer.Option(
+        "--repeats/--no-repeats",
+        help="Whether a caption may say a word twice, function words aside.",
+        show_default="the captioner's own",
+    ),
+]
 Trigger = Annotated[str, typer.Option(help="A word or phrase put before every caption, but in --out.")]
 MaxWords = Annotated[
     int | None, typer.Option(min=1, help="Longest caption.", show_default="the captioner's own")
