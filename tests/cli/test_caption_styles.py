@@ -41,7 +41,8 @@ def spelled_out(name: str) -> Sequence[str]:
     style = STYLES[name]
     beam = () if style.beam is None else ("--beam", str(style.beam))
     penalty = () if style.length_penalty is None else ("--length-penalty", str(style.length_penalty))
-    return ("--apart", style.apart, "--effort", str(style.effort), *beam, *penalty)
+    own = ("--apart", style.apart, "--effort", str(style.effort), "--fit", str(style.fit))
+    return (*own, *beam, *penalty)
 
 
 @pytest.mark.parametrize("name", STYLES)
@@ -62,6 +63,7 @@ def test_styles_differ(caption: Caption) -> None:
     ways = {name: records(caption("--style", name))[0] for name in STYLES}
     assert "apart" not in ways["accurate"]
     assert ways["balanced"]["effort"] < ways["distinctive"]["effort"]
+    assert ways["balanced"]["fit"] > ways["distinctive"]["fit"]
 
 
 def test_an_unknown_style_is_refused_with_those_there_are(caption: Caption) -> None:

@@ -30,12 +30,14 @@ from tellapart.collection.gathering import Picture
 from tellapart.collection.plan import Plan
 from tellapart.collection.session import Request, caption_one_by_one
 from tellapart.collection.speaker import content_of
-from tellapart.collection.telling import TERMS, Told
+from tellapart.collection.telling import Told
 from tellapart.errors import TellapartError
+from tellapart.reranking.margin import Terms
 from tellapart.retrievers.loading import load_retriever
 from tellapart.searching import NEAR
 
 COUNT = 10
+TERMS = Terms()
 LENGTH_PENALTY = 0.0  # of the tiny captioner's beam, which captions are compared by
 
 
@@ -82,7 +84,7 @@ def test_the_caption_is_what_the_retriever_says_of_all_candidates(
         soft = TERMS.temperature * np.log(np.exp(close[:, 1:] / TERMS.temperature).sum(axis=1))
         lengths = np.array([len(sentence.split()) + 1 for sentence in sentences])
         fits = np.array([one.logprob for one in found.candidates]) / lengths**LENGTH_PENALTY
-        weighed = close[:, 0] - TERMS.weight * soft + TERMS.fit_weight * fits
+        weighed = close[:, 0] - TERMS.weight * soft + PLAN.fit * fits
         taken = [
             any(
                 sentence in first[rival.stem] and other > own

@@ -31,6 +31,7 @@ def caption(
     apart: flags.ApartFlag = None,
     neighbours: flags.NeighbourCount = 10,
     effort: flags.Effort = None,
+    fit: flags.Fit = None,
     retriever: flags.RetrieverName = "reranker",
     seed: flags.Seed = 0,
     beam: flags.Beam = None,
@@ -77,7 +78,12 @@ def caption(
     sidecars = Sidecars(sidecar.value, trigger=trigger) if sidecar else None
     outputs = Outputs(describer.name, json, candidates or 1, trigger, sidecars, describe_pictures, coco)
     request = Request(paths, out, limit, has_sidecar if sidecar is SidecarMode.skip else lambda path: False)
-    plan = apart.plan(neighbours, chosen.effort if effort is None else effort, seed)
+    plan = apart.plan(
+        neighbours,
+        chosen.effort if effort is None else effort,
+        seed,
+        chosen.fit if fit is None else fit,
+    )
     if plan is None:
         results = one_by_one(request, describer, wish, outputs)
     else:

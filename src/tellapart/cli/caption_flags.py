@@ -28,10 +28,10 @@ class ApartMode(StrEnum):
         """How many of each picture come into question."""
         return 1 if self is ApartMode.off else 10
 
-    def plan(self, neighbours: int, effort: int, seed: int) -> Plan | None:
+    def plan(self, neighbours: int, effort: int, seed: int, fit: float) -> Plan | None:
         """What is done for each picture; none where it is by itself."""
         kinds: dict[ApartMode, Apart] = {ApartMode.margin: "margin", ApartMode.pragmatic: "pragmatic"}
-        return Plan(kinds[self], neighbours, effort, seed) if self in kinds else None
+        return Plan(kinds[self], neighbours, effort, seed, fit) if self in kinds else None
 
 
 class StyleName(StrEnum):
@@ -88,6 +88,14 @@ Effort = Annotated[
         min=0,
         max=MOST_EFFORT,
         help="Where no caption finds its picture: 1 tries more, 2 with the others in view, 3 longer.",
+        show_default=OF_STYLE,
+    ),
+]
+Fit = Annotated[
+    float | None,
+    typer.Option(
+        min=0,
+        help="How much the likelihood of a caption counts beside how well it tells its picture apart.",
         show_default=OF_STYLE,
     ),
 ]

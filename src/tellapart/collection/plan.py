@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -22,15 +23,19 @@ class Plan:
         effort: how far it goes where no candidate finds the picture. 0: no further; 1: more candidates, drawn
             by chance; 2: then candidates written with the rivals in view; 3: then longer ones.
         seed: of what is drawn by chance.
+        fit: how much a caption's likelihood counts beside its margin: more is truer and less telling.
     """
 
     apart: Apart = "margin"
     neighbours: int = 10
     effort: int = 1
     seed: int = 0
+    fit: float = 0.05
 
     def __post_init__(self) -> None:
         if self.neighbours < 1:
             raise TellapartError(f"{self.neighbours} neighbours were asked for", hint="ask for 1 or more")
         if not 0 <= self.effort <= MOST_EFFORT:
             raise TellapartError(f"effort is {self.effort}", hint=f"take a number from 0 to {MOST_EFFORT}")
+        if not 0 <= self.fit < math.inf:
+            raise TellapartError(f"fit is {self.fit}", hint="take a number from 0 on, such as 0.05")

@@ -18,6 +18,7 @@ class Style:
 
     apart: Apart | Literal["off"]
     effort: int
+    fit: float = 0.05
     beam: int | None = None  # None: the captioner's own, or as many as candidates are wanted
     length_penalty: float | None = None  # None: the captioner's own
     captioner: str = "default"
@@ -26,5 +27,5 @@ class Style:
 STYLES: Mapping[str, Style] = {
     "accurate": Style("off", effort=0, beam=5),
     "balanced": Style("margin", effort=1),
-    "distinctive": Style("pragmatic", effort=3),
+    "distinctive": Style("margin", effort=3, fit=0.02),
 }

@@ -8,7 +8,7 @@ picture, on its rivals and on the settings: where all of these are as they were,
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,6 @@ from tellapart.errors import TellapartError
 from tellapart.outputs.journal import Journal, fingerprint
 from tellapart.reranking.margin import Terms
 
-TERMS = Terms()
 CHOICE = 2  # raised when the same settings would choose other captions: earlier lines then hold no more
 ABOUT = ("content", "found", "neighbours", "attempts", "doubles", "faded")
 """Fields of a line, beside its candidates; `faded` is the earlier caption that does not find it any more."""
@@ -73,6 +72,7 @@ def settings_of(speaker: Speaker) -> dict[str, object]:
         "retriever": speaker.retriever.identity,
         "most_neighbours": plan.neighbours,
         "effort": plan.effort,
+        "fit": plan.fit,
         "choice": CHOICE,
     }
 
@@ -104,7 +104,8 @@ def tell_apart(
         speaker.plan.neighbours,
         watch=lambda done, total: watch("comparing", done, total),
     )
-    terms = replace(TERMS, length_penalty=speaker.wish.length_penalty)  # as the beam compares captions
+    # Captions are compared by length as the beam does.
+    terms = Terms(fit_weight=speaker.plan.fit, length_penalty=speaker.wish.length_penalty)
     teller = _Teller(gathering, around, Chooser(speaker, terms), journal)
     wanted = [row for row, picture in enumerate(pictures) if picture.is_wanted]
     watch("captioning", 0, len(wanted))
