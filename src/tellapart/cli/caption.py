@@ -18,10 +18,11 @@ from tellapart.errors import TellapartError
 from tellapart.outputs.sidecars import Sidecars, has_sidecar
 
 if TYPE_CHECKING:
-    from tellapart.captioning import Captioned, Describer, Wish
+    from tellapart.captioning import Captioned, Describer, Wish, Words
     from tellapart.collection.plan import Plan
     from tellapart.collection.session import Request
     from tellapart.collection.speaker import Speaker
+    from tellapart.collection.styles import Style
 
 
 def caption(
@@ -57,33 +58,22 @@ def caption(
     Example: tellapart caption photos/ --out captions.jsonl --sidecar overwrite
     """
     flags.expect_names(page=page, coco=coco)
-    chosen = style.style
-    apart = apart or ApartMode(chosen.apart)
-    if len(paths) == 1 and not paths[0].is_dir():
-        apart = ApartMode.off  # there is nothing to tell it from
+    chosen = style.style.but(
+        captioner=captioner, apart=apart, effort=effort, fit=fit, beam=beam, length_penalty=length_penalty
+    )
+    is_alone = len(paths) == 1 and not paths[0].is_dir()  # there is nothing to tell it from
+    mode = ApartMode.off if is_alone else ApartMode(chosen.apart)
     with waiting("loading the captioner"):
-        from tellapart.captioning import Words, load
+        from tellapart.captioning import Words
         from tellapart.collection.session import Request
 
-        describer = load(captioner or chosen.captioner, cached=cache)
         words = Words(prefix, tuple(ban or ()), tuple(require or ()), repeats)
-        keep = max(candidates or 1, apart.candidates)
-        wish = describer.wish(
-            width=beam or chosen.beam,
-            keep=keep,
-            words=words,
-            max_words=max_words,
-            length_penalty=chosen.length_penalty if length_penalty is None else length_penalty,
-        )
+        keep = max(candidates or 1, mode.candidates)
+        describer, wish = find_describer(chosen, words, keep, max_words, cached=cache)
     sidecars = Sidecars(sidecar.value, trigger=trigger) if sidecar else None
     outputs = Outputs(describer.name, json, candidates or 1, trigger, sidecars, describe_pictures, coco)
     request = Request(paths, out, limit, has_sidecar if sidecar is SidecarMode.skip else lambda path: False)
-    plan = apart.plan(
-        neighbours,
-        chosen.effort if effort is None else effort,
-        seed,
-        chosen.fit if fit is None else fit,
-    )
+    plan = mode.plan(neighbours, chosen.effort, seed, chosen.fit)
     if plan is None:
         results = one_by_one(request, describer, wish, outputs)
     else:
@@ -91,6 +81,22 @@ def caption(
     outputs.finish(results, page)
     if outputs.failed:
         raise typer.Exit(1)
+
+
+def find_describer(
+    style: Style, words: Words, keep: int, max_words: int | None, *, cached: bool
+) -> tuple[Describer, Wish]:
+    """The captioner, and how it is to decode."""
+    from tellapart.captioning import load
+
+    describer = load(style.captioner, cached=cached)
+    return describer, describer.wish(
+        width=style.beam,
+        keep=keep,
+        words=words,
+        max_words=max_words,
+        length_penalty=style.length_penalty,
+    )
 
 
 def find_speaker(describer: Describer, wish: Wish, retriever: str, plan: Plan) -> Speaker:

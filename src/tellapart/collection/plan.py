@@ -30,7 +30,7 @@ class Plan:
     neighbours: int = 10
     effort: int = 1
     seed: int = 0
-    fit: float = 0.05
+    fit: float = 0.1
 
     def __post_init__(self) -> None:
         if self.neighbours < 1:
@@ -38,4 +38,4 @@ class Plan:
         if not 0 <= self.effort <= MOST_EFFORT:
             raise TellapartError(f"effort is {self.effort}", hint=f"take a number from 0 to {MOST_EFFORT}")
         if not 0 <= self.fit < math.inf:
-            raise TellapartError(f"fit is {self.fit}", hint="take a number from 0 on, such as 0.05")
+            raise TellapartError(f"fit is {self.fit}", hint="take a number from 0 on, such as 0.1")
