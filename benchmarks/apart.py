@@ -1,11 +1,11 @@
 """Do captions that were chosen or written against a picture's neighbours tell it from them?
 
-    TELLAPART_DATA=DATA python -m benchmarks.apart runs/apart --split val
-    TELLAPART_DATA=DATA python -m benchmarks.apart runs/apart --split test
+    TELLAPART_DATA=DATA python -m benchmarks.apart runs/apart --split val [--captioner FOLDER]
+    TELLAPART_DATA=DATA python -m benchmarks.apart runs/apart --split test [--captioner FOLDER]
 
-Photographs of a split of Flickr8k, the captioner that ships, neighbours by `reranker`; whether a caption
-finds its picture is said by `judge`, which chose none but the oracle's. Candidates and what is known of
-them stay in the folder. Prints the table and the groups of five, and draws CIDEr-D against R@1.
+Photographs of a split of Flickr8k, the captioner that ships or another, neighbours by `reranker`; whether a
+caption finds its picture is said by `judge`, which chose none but the oracle's. Candidates and what is known
+of them stay in the folder. Prints the table and the groups of five, and draws CIDEr-D against R@1.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from tellapart.run import Run
 from tellapart.sources import HELD_OUT
 
 WIDTH = 5
-# The recipe of m-RNN is that of the captioner that ships: for the table it ends as all others do.
+# The recipe of m-RNN is that of the first captioner that shipped: for the table it ends as all others do.
 LIKE_OTHERS = (
     "training.epochs=15",
     "training.stop_metric=cider-d",

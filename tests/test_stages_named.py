@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tellapart.captioners.folder import read_settings
 from tellapart.recipe import Recipe, load_recipe
 from tellapart.recipe_stages import stages_named
 from tellapart.sources import read_examples
@@ -186,3 +187,11 @@ def test_a_teacher_learns_the_captions_of_its_half_once(tmp_path: Path, scenes: 
     assert isinstance(teacher, Recipe)
     ids = {example.image_id for example in read_examples(teacher.data, seed=1)}
     assert ids == {record["image_id"] for record in first}
+
+
+def test_words_may_be_those_of_a_stage(file: Path, tmp_path: Path) -> None:
+    file.write_text(TINY.replace("patience = 0", 'patience = 0\nwords_of = "stage:base"'))
+    recipe = load_recipe(str(file), changes=["data.min_count=3", "stages.base.data.min_count=1"])
+    assert run(recipe, tmp_path / "run")[0] == ["base", ""]
+    own, base = (read_settings(tmp_path / "run" / place) for place in ("captioner", "stages/base/captioner"))
+    assert own.fingerprint == base.fingerprint

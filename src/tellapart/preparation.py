@@ -157,7 +157,7 @@ def load_beside(name: str, settings: CaptionerSettings) -> SavedCaptioner:
     if saved.settings.fingerprint != settings.fingerprint:
         raise TellapartError(
             f"{name}: this captioner has another vocabulary than the one that is trained",
-            hint="take one trained on the same captions, or start both from one (training.start_from)",
+            hint="train one with the words of the other (training.words_of), or start both from one",
         )
     before = saved.settings.encoder
     if before.identity != settings.encoder.identity:

@@ -237,4 +237,6 @@ class DecodingConfig(Config):
     length_penalty: NonNegativeFloat = Field(
         0.0, description="power of the length by which a beam divides log-probabilities; 0: the likeliest"
     )
-    repeats: bool = Field(True, description="whether a caption may say a word twice, function words aside")
+    repeats: bool = Field(
+        True, description="whether a caption may say a word twice, function words aside; validation's may"
+    )

@@ -100,8 +100,13 @@ def inherited(recipe: Mapping[str, Any], *, for_retriever: bool) -> dict[str, An
     if for_retriever:
         return {key: recipe[key] for key in (*SHARED, "optimiser") if key in recipe}
     base = {key: value for key, value in recipe.items() if key not in ("objective", "stages")}
-    if isinstance(base.get("training"), dict):  # what it starts from may be this very stage
-        base["training"] = {key: value for key, value in base["training"].items() if key != "start_from"}
+    if isinstance(base.get("training"), dict):
+        base["training"] = {
+            key: value
+            for key, value in base["training"].items()
+            # What it starts from, or has its words from, may be this very stage.
+            if key != "start_from" and not (key == "words_of" and is_reference(str(value)))
+        }
     return base
 
 

@@ -113,12 +113,21 @@ def test_settings_hold_every_setting_of_every_member() -> None:
 def keep(tmp_path: Path) -> Callable[..., Path]:
     """Write a captioner to a folder of its own."""
 
-    def write(seed: int, name: str = "mrnn", dtype: torch.dtype = torch.float16, concepts: int = 0) -> Path:
+    def write(
+        seed: int,
+        name: str = "mrnn",
+        dtype: torch.dtype = torch.float16,
+        concepts: int = 0,
+        repeats: bool = True,
+    ) -> Path:
         config = CAPTIONERS.get(name).configure({"concepts": concepts} if concepts else {}, preset="tiny")
         captioner = member(seed, name, concepts=concepts).float()
         section = {"name": name, **config.model_dump()}
         described = describe_captioner(
-            captioner, section=section, traits=TRAITS, decoding=Decoding(seed, 5 * seed)
+            captioner,
+            section=section,
+            traits=TRAITS,
+            decoding=Decoding(seed, 5 * seed, repeats=repeats),
         )
         folder = tmp_path / f"{name}-{seed}"
         save_captioner(folder, SavedCaptioner(captioner, described), dtype=dtype)
@@ -211,3 +220,8 @@ def test_nothing_is_written_over(keep: Callable[..., Path], tmp_path: Path) -> N
     (tmp_path / "empty").mkdir()
     write_ensemble(folders, tmp_path / "empty")
     assert load_captioner(tmp_path / "empty").settings.captioner["name"] == "ensemble"
+
+
+@pytest.mark.parametrize("repeats", [True, False])
+def test_who_joins_one_that_repeats_no_word_repeats_none(repeats: bool, keep: Callable[..., Path]) -> None:
+    assert join([keep(1), keep(2, repeats=repeats)]).settings.repeats == repeats

@@ -10,6 +10,7 @@ import pytest
 from tests.cli.apart import Caption, draw_photos, records, write_retriever
 
 from tellapart.collection.styles import STYLES
+from tellapart.data.small_words import FUNCTION_WORDS
 
 if TYPE_CHECKING:
     from tests.conftest import Outcome
@@ -70,3 +71,12 @@ def test_an_unknown_style_is_refused_with_those_there_are(caption: Caption) -> N
     outcome = caption("--style", "poetic")
     assert outcome.code == 2
     assert all(name in outcome.err for name in ("poetic", *STYLES))
+
+
+@pytest.mark.parametrize(("flag", "repeats"), [("--repeats", True), ("--no-repeats", False)])
+def test_whether_words_come_twice_is_noted_and_kept(flag: str, repeats: bool, caption: Caption) -> None:
+    found = records(caption(flag))
+    assert all(record["words"]["repeats"] is repeats for record in found)
+    words = [one["caption"].split() for record in found for one in record["candidates"]]
+    content = [[word for word in some if word not in FUNCTION_WORDS] for some in words]
+    assert any(len(set(some)) < len(some) for some in content) == repeats

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,18 +24,20 @@ from tests.retrievers.simple_retriever import SimpleRetriever
 from tests.retrievers.tiny_dual import write_tiny_dual
 
 from tellapart.captioning import Describer, Words, load
+from tellapart.collection import choosing
 from tellapart.collection.attempts import longer, more, see_group
 from tellapart.collection.cases import Case
 from tellapart.collection.choosing import FIRST
 from tellapart.collection.gathering import Picture
 from tellapart.collection.plan import Plan
 from tellapart.collection.session import Request, caption_one_by_one
-from tellapart.collection.speaker import content_of
+from tellapart.collection.speaker import Speaker, content_of
 from tellapart.collection.telling import Told
 from tellapart.errors import TellapartError
 from tellapart.reranking.margin import Terms
 from tellapart.retrievers.loading import load_retriever
 from tellapart.searching import NEAR
+from tellapart.vision.looking import Seen
 
 COUNT = 10
 TERMS = Terms()
@@ -203,7 +206,7 @@ def test_which_pictures_come_together_changes_nothing_that_a_picture_draws(
     ]
 
     def drawn(*some: Case) -> list[list[str]]:
-        group = see_group(who, some, {case.row: () for case in some})
+        group = see_group(who, some, {})
         assert group is not None
         return [[one.caption for one in found] for found in more(who, group)]
 
@@ -211,6 +214,24 @@ def test_which_pictures_come_together_changes_nothing_that_a_picture_draws(
     assert together == [found for case in cases for found in drawn(case)]
     assert list(reversed(together)) == drawn(*reversed(cases))
     assert len(set(map(tuple, together))) == len(cases) - 1, "but for the copy, each draws its own"
+
+
+@pytest.mark.parametrize(("effort", "at_rivals"), [(1, False), (2, True)])
+def test_rivals_are_looked_at_again_only_where_captions_are_written_against_them(
+    effort: int, at_rivals: bool, describer: Describer, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[int] = []
+    see_again = Speaker.see_again
+
+    def counted(self: Speaker, pictures: Mapping[Path, str]) -> dict[Path, Seen]:
+        looked.append(len(pictures))
+        return see_again(self, pictures)
+
+    monkeypatch.setattr(Speaker, "see_again", counted)
+    monkeypatch.setattr(choosing, "TARGETS", 1)
+    tell(folder, speaker(describer, replace(PLAN, effort=effort)))
+    assert looked
+    assert (max(looked) > 1) == at_rivals
 
 
 def test_in_another_order_each_gets_the_same_caption(

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from tellapart.captioners.parts import CAPTIONERS
 from tellapart.decoding.diverse import Groups, diverse
+from tellapart.decoding.drafts import FEWER
 from tellapart.decoding.required import Required
 from tellapart.decoding.rules import Rule, banned, begin_with, no_dangling_ending, no_repeated_token
 from tellapart.decoding.sampling import Sampling, image_generators, sample
@@ -119,6 +120,21 @@ def test_an_image_whose_captions_are_finished_is_read_no_further(width: int) -> 
         assert counted.steps == [(width * images,) for images in left]
         uneven += left[-1] < len(vision)
     assert uneven
+
+
+def test_a_few_finished_images_are_not_worth_the_copying() -> None:
+    own = subject(NAMES[0])
+    many = own.vision.select(torch.arange(16) % 4)
+    counted = Counted(own.captioner)
+    decoded = greedy(counted, many, max_words=30)
+    longest = decoded.mask.sum(-1).amax(1)
+    read = 16
+    for step, (rows,) in enumerate(counted.steps):
+        assert rows == read
+        left = int((longest > step + 1).sum())
+        read = left if left <= FEWER * read else read
+    alone = greedy(own.captioner, own.vision, max_words=30)
+    assert torch.equal(decoded.tokens[:4], alone.tokens)
 
 
 def test_decoding_stops_with_the_last_caption() -> None:

@@ -62,9 +62,9 @@ Paths = Annotated[
 StyleFlag = Annotated[
     StyleName,
     typer.Option(
-        help="A captioner, a beam, --apart and --effort that go well together: 'accurate' says what is "
-        "likeliest true, 'distinctive' what tells a picture from all others, 'balanced' both. Single flags "
-        "override it."
+        help="A captioner, a beam, --apart, --effort and --fit that go well together: 'accurate' says what "
+        "is likeliest true, 'distinctive' what tells a picture from all others, 'balanced' both. Single "
+        "flags override it."
     ),
 ]
 CaptionerName = Annotated[
