@@ -50,6 +50,7 @@ def main() -> None:
     parser.add_argument("--recipe", default="mrnn-flickr8k", help="whose pictures are captioned")
     parser.add_argument("--captioner", default="default")
     parser.add_argument("--only", nargs="+", default=list(STYLES))
+    parser.add_argument("--fit", type=float, help="in place of each style's own")
     arguments = parser.parse_args()
     recipe = load_recipe(arguments.recipe)
     examples = split_of(read_examples(recipe.data, seed=recipe.seed), arguments.split)
@@ -59,8 +60,9 @@ def main() -> None:
     print(markdown_row(["---"] * (len(MEASURES) + 5)))
     plain = 0.0
     for name in arguments.only:
-        out = place / f"{name}.jsonl"
-        run("caption", images, "--style", name, "--captioner", arguments.captioner, "--out", out)
+        out = place / (f"{name}.jsonl" if arguments.fit is None else f"{name}-fit-{arguments.fit:g}.jsonl")
+        fit = () if arguments.fit is None else ("--fit", arguments.fit)
+        run("caption", images, "--style", name, "--captioner", arguments.captioner, *fit, "--out", out)
         found, scores = self_retrieve(out, images), measure(out, references)
         plain = plain or found.first
         cells = [
