@@ -50,8 +50,11 @@ TEMPERATURE, DRAWN = 0.6, 90
 SLACKS = (0.0, 0.2, 0.5, 0.8, 1.3, inf)
 FIT_WEIGHTS = (0.02, 0.05, 0.1, 0.2)
 PMI_WEIGHTS = (0.0, 0.3, 1.0)
+BOTH_WEIGHTS = (0.02, 0.05, 0.1, 0.2)  # of likelihood beside the reranker's cosines
 RATIONALITIES = (0.5, 1.0, 2.0)
 RATIONALITY = 1.0
+
+FIT = 0.05
 
 PLAIN, NEAR, GROUPS = "beam of 5", "R@1-near", "groups told apart"
 COLUMNS = (
@@ -116,6 +119,10 @@ def against_neighbours(field: Field, ten: Candidates, hundred: Candidates) -> It
     for weight in PMI_WEIGHTS:
         picked = chosen(ten, likely, Terms(1.0, 1.0, fit_weight=weight))
         yield Method("PMI of 10, fit", f"{weight:g}", picked)
+    cosines = by_reranker(field, ten)
+    for weight in BOTH_WEIGHTS:
+        both = [near + weight * each for near, each in zip(cosines, likely, strict=True)]
+        yield Method("margin and PMI of 10, PMI", f"{weight:g}", chosen(ten, both, Terms(fit_weight=FIT)))
 
 
 def chosen(some: Candidates, closeness: Sequence[NDArray[np.floating]], terms: Terms) -> list[str]:

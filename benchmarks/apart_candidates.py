@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from tellapart.captioning import Describer, load
+from tellapart.captioning import Describer, Wish, load
 from tellapart.corpus import Corpus, build_corpus
 from tellapart.data.examples import Example
 from tellapart.decoding.pragmatic import Company, pragmatic
@@ -33,7 +33,7 @@ from tellapart.types import Decoded
 from tellapart.vision.features import in_order
 
 RECIPE, RERANKER, JUDGE = "mrnn-flickr8k", "reranker", "judge"
-NEIGHBOURS, PRAGMATIC_WIDTH, LENGTH_PENALTY, SEED, TOGETHER = 10, 5, 0.6, 1, 20
+NEIGHBOURS, PRAGMATIC_WIDTH, SEED, TOGETHER = 10, 5, 1, 20
 
 Floats = NDArray[np.float32]
 
@@ -110,6 +110,11 @@ class Field:
         """The place of each photograph in a retriever's space."""
         return self.kept(f"pictures-{retriever}", lambda: load_retriever(retriever).embed_images(self.paths))
 
+    @cached_property
+    def wish(self) -> Wish:
+        """How the captioner is meant to be decoded: its own length penalty and rules."""
+        return self.describer.wish()
+
     @property
     def paths(self) -> list[Path]:
         """The files of the photographs."""
@@ -133,18 +138,24 @@ class Field:
 
 def by_beam(field: Field, width: int) -> Candidates:
     """All of a beam of that width, best first."""
-    captioner, longest = field.describer.saved.captioner, field.describer.saved.settings.max_words
+    captioner, wish = field.describer.saved.captioner, field.wish
 
     def decode(rows: range) -> Decoded:
-        vision = field.corpus.vision(rows)
-        return beam(captioner, vision, width=width, max_words=longest, length_penalty=LENGTH_PENALTY)
+        return beam(
+            captioner,
+            field.corpus.vision(rows),
+            width=width,
+            max_words=wish.max_words,
+            rules=wish.rules,
+            length_penalty=wish.length_penalty,
+        )
 
     return _decoded(field, f"beam-{width}", decode)
 
 
 def by_chance(field: Field, count: int, temperature: float) -> Candidates:
     """Drawn at that temperature."""
-    captioner, longest = field.describer.saved.captioner, field.describer.saved.settings.max_words
+    captioner, wish = field.describer.saved.captioner, field.wish
 
     def decode(rows: range) -> Decoded:
         names = [field.shown[row].image_id for row in rows]
@@ -153,7 +164,8 @@ def by_chance(field: Field, count: int, temperature: float) -> Candidates:
             field.corpus.vision(rows),
             Sampling(count, temperature),
             generators=image_generators(names, seed=SEED),
-            max_words=longest,
+            max_words=wish.max_words,
+            rules=wish.rules,
         )
 
     return _decoded(field, f"sample-{count}-{temperature:g}", decode)
@@ -161,14 +173,19 @@ def by_chance(field: Field, count: int, temperature: float) -> Candidates:
 
 def by_pragmatics(field: Field, rationality: float) -> Candidates:
     """The five best by S1, against the neighbours."""
-    captioner, longest = field.describer.saved.captioner, field.describer.saved.settings.max_words
+    captioner, wish = field.describer.saved.captioner, field.wish
 
     def decode(rows: range) -> Decoded:
         seen, places = np.unique(field.company[rows.start : rows.stop], return_inverse=True)
         vision = field.corpus.vision(seen.tolist())
         company = Company(vision, torch.from_numpy(places.reshape(len(rows), -1)), rationality)
         return pragmatic(
-            captioner, company, width=PRAGMATIC_WIDTH, max_words=longest, length_penalty=LENGTH_PENALTY
+            captioner,
+            company,
+            width=PRAGMATIC_WIDTH,
+            max_words=wish.max_words,
+            rules=wish.rules,
+            length_penalty=wish.length_penalty,
         )
 
     return _decoded(field, f"pragmatic-{rationality:g}", decode)

@@ -1,16 +1,15 @@
-"""What reranking by consensus does for an m-RNN, on Flickr8k.
+"""What reranking by consensus does for the captioner that ships, or for another, on Flickr8k.
 
-    tellapart train mrnn-flickr8k --set data.root=DATA --out runs/mrnn
-    TELLAPART_DATA=DATA python -m benchmarks.consensus runs/mrnn [--split val|test] [--look] [--sets]
+    TELLAPART_DATA=DATA python -m benchmarks.consensus [FOLDER] [--split val|test] [--look] [--sets]
 
 Prints a table: plain beams, consensus reranking of the 10 captions of a beam (m-RNN, section 8) by BLEU, by
-CIDEr and by what its authors' code calls BLEU, with neighbours by pooled and by refined feature; captions
-that neighbours have (Devlin et al. 2015); and oracles. Settings are the paper's: 60 neighbours, the
+CIDEr and by what its authors' code calls BLEU, with neighbours by pooled (of an m-RNN, refined too) feature;
+captions that neighbours have (Devlin et al. 2015); and oracles. Settings are the paper's: 60 neighbours, the
 175 (BLEU) or 125 (CIDEr) most similar captions. Recalls and ranks are those of the own picture among all of
 the split, by `judge`. Then come the differences in CIDEr-D and R@1 from the plain beam of 5 with their
 intervals (95 %), and the processor's seconds that choosing took.
 
---look prints CIDEr-D over other numbers of neighbours (refined) and captions instead, on val only.
+--look prints CIDEr-D over other numbers of neighbours and captions instead, on val only.
 --sets prints the diversity of 5 of 20 samples instead: the first, the best by consensus (UNKT, Table 2), and
 the best that are unlike each other.
 """
@@ -29,7 +28,7 @@ from numpy.typing import NDArray
 from benchmarks.objective_measures import JUDGE, WIDTH, caption_scores
 from benchmarks.objective_table import number
 from tellapart import score
-from tellapart.captioning import Describer, Wish, describe_corpus, draw_corpus, load
+from tellapart.captioning import Describer, describe_corpus, draw_corpus, load
 from tellapart.comparison import compare
 from tellapart.consensus import (
     Consensus,
@@ -47,16 +46,16 @@ from tellapart.errors import TellapartError
 from tellapart.metrics.score import Scores
 from tellapart.picture_pools import Pictures
 from tellapart.recipe import load_recipe
-from tellapart.reproduction.writing import LENGTH_PENALTY
 from tellapart.retrievers.distinct import dot_products
 from tellapart.retrievers.loading import load_retriever
 from tellapart.retrievers.retriever import Retriever
 from tellapart.sources import read_examples, split_of
-from tellapart.training_neighbours import Sight, TrainingSet, gather_training_set, refined_sight
+from tellapart.training_neighbours import Refines, Sight, TrainingSet, gather_training_set, refined_sight
 from tellapart.vision.features import in_order
 
 RECIPE = "mrnn-flickr8k"
 HYPOTHESES, SAMPLES = 10, 20
+POOLED, REFINED = "pooled", "refined"
 CAPTIONS = (25, 60, 125, 175, 300)  # that count: m
 COLUMNS = (
     *("BLEU-4", "METEOR", "CIDEr-D", "R@1", "R@5", "R@10", "Mean-rank"),
@@ -93,14 +92,18 @@ class Bench:
     seen: NDArray[np.float32]  # the photographs to caption, by the judge
 
     @property
+    def feature(self) -> str:
+        """The one by which sets are chosen and settings looked at: the refined, where there is one."""
+        return REFINED if REFINED in self.training else POOLED
+
+    @property
     def references(self) -> list[list[str]]:
         """What people wrote."""
         return [list(some.captions) for some in self.shown]
 
     def beams(self, width: int) -> list[list[str]]:
         """All captions of a beam."""
-        longest = self.describer.saved.settings.max_words
-        wish = Wish(width, longest, keep=width, length_penalty=LENGTH_PENALTY)
+        wish = self.describer.wish(width=width, keep=width)
         found = describe_corpus(self.describer.saved, self.corpus, wish, watch=lambda done, total: None)
         return [[one.caption for one in candidates] for candidates in found]
 
@@ -130,7 +133,9 @@ def prepare(captioner: str, split: str) -> Bench:
         parts=in_order(describer.saved.captioner.needs),
         watch=lambda done, total: None,
     )
-    sights = {"pooled": Sight(describer.encoder), "refined": refined_sight(describer)}
+    sights = {POOLED: Sight(describer.encoder)}
+    if isinstance(describer.saved.captioner, Refines):
+        sights[REFINED] = refined_sight(describer)
     pictures = {name: sight.look([some.path for some in shown]) for name, sight in sights.items()}
     training = {name: gather_training_set(train, sight) for name, sight in sights.items()}
     judge = load_retriever(JUDGE)
@@ -182,7 +187,7 @@ def print_look(bench: Bench) -> None:
     """CIDEr-D over numbers of neighbours (lines) and of captions that count (columns)."""
     hypotheses = bench.beams(HYPOTHESES)
     for name in ("CIDEr", "BLEU"):
-        print(f"\n{name}, refined\n\n| k | {' | '.join(f'm = {m}' for m in CAPTIONS)} |")
+        print(f"\n{name}, {bench.feature}\n\n| k | {' | '.join(f'm = {m}' for m in CAPTIONS)} |")
         print(f"|{'---|' * (len(CAPTIONS) + 1)}")
         for k in (10, 30, 60, 90):
             # There are 5 captions a picture: all beyond is as with all of them.
@@ -193,7 +198,7 @@ def print_look(bench: Bench) -> None:
 
 def look(bench: Bench, hypotheses: Sequence[Sequence[str]], how: Consensus) -> float:
     """CIDEr-D of one way."""
-    found = rerank_by_consensus(hypotheses, bench.pictures["refined"], bench.training["refined"], how)
+    found = rerank_by_consensus(hypotheses, bench.pictures[bench.feature], bench.training[bench.feature], how)
     return score([one.caption for one in found], bench.references, metrics=["cider"])["CIDEr-D"].corpus
 
 
@@ -204,9 +209,9 @@ def print_sets(bench: Bench) -> None:
     print(f"|{'---|' * (len(SET_COLUMNS) + 2)}")
     sets = {"the first": [tuple(texts[:5]) for texts in drawn]}
     for name, how in WAYS.items():
-        found = rerank_by_consensus(drawn, bench.pictures["refined"], bench.training["refined"], how)
-        sets[f"best by {name}, refined"] = best_sets(found)
-        sets[f"best by {name}, refined, and unlike"] = unlike_sets(found)
+        found = rerank_by_consensus(drawn, bench.pictures[bench.feature], bench.training[bench.feature], how)
+        sets[f"best by {name}, {bench.feature}"] = best_sets(found)
+        sets[f"best by {name}, {bench.feature}, and unlike"] = unlike_sets(found)
     for name, chosen in sets.items():
         within = score(chosen, bench.references, metrics=["cider", "oracle", "sets"])
         cells = [number(within[column].corpus) for column in ("CIDEr-D", *SET_COLUMNS)]
@@ -216,7 +221,7 @@ def print_sets(bench: Bench) -> None:
 def main() -> None:
     """What was asked for."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("captioner", help="a captioner or run that has a refined feature: an m-RNN")
+    parser.add_argument("captioner", nargs="?", default="default", help="a captioner or run")
     parser.add_argument("--split", choices=["val", "test"], default="val")
     parser.add_argument("--look", action="store_true")
     parser.add_argument("--sets", action="store_true")

@@ -65,9 +65,9 @@ def decoded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 @pytest.fixture
 def few_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pictures go through in groups of a few, as thousands of them do in groups of 64."""
-    for module in ("gathering", "telling"):
-        monkeypatch.setattr(f"tellapart.collection.{module}.TOGETHER", 5)
+    """Pictures go through in groups of a few, as thousands of them do in larger ones."""
+    for group in ("gathering.AT_ONCE", "telling.TOGETHER"):
+        monkeypatch.setattr(f"tellapart.collection.{group}", 5)
 
 
 def begun(request: Request, who: Speaker, count: int) -> list[Told]:

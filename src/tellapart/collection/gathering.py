@@ -16,12 +16,15 @@ import numpy as np
 
 from tellapart.arrays import Float32
 from tellapart.captioning import Candidate, describe
-from tellapart.collection.speaker import TOGETHER, Beheld, Speaker
+from tellapart.collection.speaker import Beheld, Speaker
 from tellapart.corpus import as_vision
 from tellapart.errors import TellapartError
 from tellapart.outputs.journal import Journal, Record
 from tellapart.retrievers.retriever import Watch, unwatched
 from tellapart.vision.features import stack
+
+# Pictures captioned in one go: four times as many are 3 % faster, and take 100 to 250 MiB more, by chance.
+AT_ONCE = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +71,7 @@ class Gathering:
         by_path = {some.path: some for some in listed}
         results = self.speaker.behold(some.path for some in listed)
         done = 0
-        while group := list(islice(results, TOGETHER)):
+        while group := list(islice(results, AT_ONCE)):
             yield from (result for result in group if isinstance(result, TellapartError))
             self._take([(result, by_path[result.path]) for result in group if isinstance(result, Beheld)])
             done += len(group)
