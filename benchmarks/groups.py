@@ -6,7 +6,7 @@
 Captions every picture of the folder, by default the test photographs of Flickr8k, with `tellapart caption
 --apart off` and with `tellapart caption`. The groups are not chosen by hand: they are the five whose pictures
 are most alike, by `reranker`, which tells them apart; whether a caption finds its picture within its group is
-said by `judge`. Prints them as Markdown and draws them as groups.png. The photographs of Flickr8k belong to
+said by `judge`. Prints them as Markdown and draws them as groups.jpg. The photographs of Flickr8k belong to
 their owners: the picture is to be looked at, not to be passed on.
 """
 
@@ -126,7 +126,7 @@ def draw(path: Path, groups: Sequence[Sequence[Shown]]) -> None:
                     pen.write(at, words, anchor="lm", colour=colour, size=12)
                 below += LINES * LINE + GAP // 2
     with new_file(path) as temporary:
-        canvas.resize(size, Image.Resampling.LANCZOS).save(temporary, "PNG", optimize=True)
+        canvas.resize(size, Image.Resampling.LANCZOS).save(temporary, "JPEG", quality=88)
 
 
 def main() -> None:
@@ -143,7 +143,7 @@ def main() -> None:
     after = caption(images, folder / "after.jsonl")
     groups = find_groups(before, after)
     tell(groups)
-    draw(folder / "groups.png", groups)
+    draw(folder / "groups.jpg", groups)
 
 
 if __name__ == "__main__":
