@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from pathlib import Path
 
 import numpy as np
 from benchmarks.free_photographs import LEAST, pictures_in
@@ -17,7 +16,7 @@ def webp(seed: int, side: int) -> bytes:
     return written.getvalue()
 
 
-def test_pictures_come_out_of_a_resource_file_as_they_went_in(tmp_path: Path) -> None:
+def test_pictures_come_out_of_a_resource_file_as_they_went_in() -> None:
     first, icon, second = webp(0, 100), webp(1, 8), webp(2, 120)
     assert len(icon) < LEAST < len(first)
     sound = b"RIFF\x00\xff\x00\x00WAVE" + bytes(65_000)
