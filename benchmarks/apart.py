@@ -53,8 +53,7 @@ PMI_WEIGHTS = (0.0, 0.3, 1.0)
 BOTH_WEIGHTS = (0.02, 0.05, 0.1, 0.2)  # of likelihood beside the reranker's cosines
 RATIONALITIES = (0.5, 1.0, 2.0)
 RATIONALITY = 1.0
-
-FIT = 0.05
+FIT = 0.05  # the weight of fit where another weight is swept
 
 PLAIN, NEAR, GROUPS = "beam of 5", "R@1-near", "groups told apart"
 COLUMNS = (
