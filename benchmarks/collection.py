@@ -56,10 +56,10 @@ class Ran:
         return 1000 * self.seconds / self.photographs
 
 
-def caption(folder: Path, *flags: str) -> Ran:
+def caption(folder: Path) -> Ran:
     """Caption the pictures of a folder as a user would, with nothing remembered."""
     with tempfile.TemporaryDirectory() as cache:
-        command = ("-m", "tellapart", "caption", str(folder), "--effort", "0", "--json", *flags)
+        command = ("-m", "tellapart", "caption", str(folder), "--effort", "0", "--json")
         before = _processor()
         watched = watch(*command, env={"TELLAPART_CACHE": cache})
         used = _processor() - before
@@ -136,8 +136,10 @@ def growth(sizes: Sequence[int], folder: Path) -> list[Ran]:
     print("| pictures | seconds | processor's seconds | processor's ms a picture | peak MiB |")
     print("|--:|--:|--:|--:|--:|")
     alter(all_photographs(), max(sizes), folder)
+    copies = sorted(folder.iterdir())
     for size in sizes:
-        ran = caption(folder, "--limit", str(size))
+        with linked(copies[:size]) as some:
+            ran = caption(some)
         all_ran.append(ran)
         cells = (
             f"{ran.photographs:,}",

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tellapart.vision.mapped_file import let_go
+from tellapart.vision.mapped_file import MappedFile
 
 SMAPS = Path("/proc/self/smaps")
 PAGES = 256
@@ -30,8 +30,8 @@ def test_pages_are_let_go_and_come_back(tmp_path: Path) -> None:
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as mapped:
         assert mapped[:] == data
         assert held(path) >= len(data) // 1024
-        let_go(tmp_path / "another file")
+        MappedFile.of(tmp_path / "another file").let_go()
         assert held(path) >= len(data) // 1024
-        let_go(path)
+        MappedFile.of(path).let_go()
         assert held(path) == 0
         assert mapped[:] == data

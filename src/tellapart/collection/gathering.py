@@ -12,10 +12,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from tellapart.arrays import Float32
 from tellapart.captioning import Candidate, describe
+from tellapart.collection.places import Places
 from tellapart.collection.speaker import Beheld, Speaker
 from tellapart.corpus import as_vision
 from tellapart.errors import TellapartError
@@ -56,24 +54,19 @@ class Gathering:
     speaker: Speaker
     notes: Journal
     earlier: Callable[[Picture], Sequence[Candidate] | None]
+    places: Places
     pictures: list[Picture] = field(default_factory=list)
-    _room: Float32[np.ndarray, "m d"] = field(default_factory=lambda: np.empty((0, 0), np.float32))
-
-    @property
-    def vectors(self) -> Float32[np.ndarray, "n d"]:
-        """Where the pictures lie for the retriever."""
-        return self._room[: len(self.pictures)]
 
     def walk(self, listed: Sequence[Listed], *, watch: Watch = unwatched) -> Iterator[TellapartError]:
         """See every picture, once; what cannot be seen is told as it comes."""
-        # For all at once: room that grows holds the vectors twice whenever they move.
-        self._room = np.empty((len(listed), self.speaker.retriever.width), np.float32)
-        by_path = {some.path: some for some in listed}
+        in_order = iter(listed)
         results = self.speaker.behold(some.path for some in listed)
         done = 0
         while group := list(islice(results, AT_ONCE)):
             yield from (result for result in group if isinstance(result, TellapartError))
-            self._take([(result, by_path[result.path]) for result in group if isinstance(result, Beheld)])
+            self._take(
+                [(result, _listed_as(result, in_order)) for result in group if isinstance(result, Beheld)]
+            )
             done += len(group)
             watch(min(done, len(listed)), len(listed))
 
@@ -87,7 +80,7 @@ class Gathering:
         undescribed: list[tuple[Beheld, Picture]] = []
         for beheld, listed in group:
             picture = Picture(beheld.path, listed.image_id, beheld.content, listed.is_wanted)
-            self._room[len(self.pictures)] = beheld.vector
+            self.places.add(beheld.vector)
             self.pictures.append(picture)
             if not picture.is_wanted or self.notes.holds(picture.image_id, picture.content):
                 continue
@@ -105,6 +98,11 @@ class Gathering:
         about = {"candidates": [candidate.to_json() for candidate in candidates]}
         first = candidates[0].caption if candidates else ""
         self.notes.add(Record(picture.path, picture.image_id, picture.content, first, about))
+
+
+def _listed_as(beheld: Beheld, in_order: Iterator[Listed]) -> Listed:
+    """What a picture was listed as; those before it that are passed over could not be seen."""
+    return next(some for some in in_order if some.path == beheld.path)
 
 
 def read_candidates(fields: Mapping[str, Any]) -> list[Candidate]:

@@ -12,11 +12,15 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from tellapart.arrays import Float32
 from tellapart.captioning import Candidate, Captioned, Describer, Wish
 from tellapart.collection.cases import Case
 from tellapart.collection.choosing import FIRST, Chooser
 from tellapart.collection.gathering import Gathering, Listed, Picture, read_candidates
 from tellapart.collection.neighbourhood import Neighbourhoods, find_neighbourhoods
+from tellapart.collection.places import open_places
 from tellapart.collection.speaker import TOGETHER, Speaker
 from tellapart.errors import TellapartError
 from tellapart.outputs.journal import Journal, fingerprint
@@ -95,23 +99,26 @@ def tell_apart(
         watch: told what is being done.
     """
     watch("looking", 0, len(listed))
-    gathering = Gathering(speaker, notes, _earlier_candidates(journal))
-    yield from gathering.walk(listed, watch=lambda done, total: watch("looking", done, total))
+    with open_places(speaker.retriever.width) as places:
+        gathering = Gathering(speaker, notes, _earlier_candidates(journal), places)
+        yield from gathering.walk(listed, watch=lambda done, total: watch("looking", done, total))
+        vectors = places.look()
     pictures = gathering.pictures
     around = find_neighbourhoods(
-        gathering.vectors,
+        vectors,
         [picture.content for picture in pictures],
         speaker.plan.neighbours,
         watch=lambda done, total: watch("comparing", done, total),
     )
     # Captions are compared by length as the beam does.
     terms = Terms(fit_weight=speaker.plan.fit, length_penalty=speaker.wish.length_penalty)
-    teller = _Teller(gathering, around, Chooser(speaker, terms), journal)
+    teller = _Teller(gathering, vectors, around, Chooser(speaker, terms), journal)
     wanted = [row for row, picture in enumerate(pictures) if picture.is_wanted]
     watch("captioning", 0, len(wanted))
     for first in range(0, len(wanted), TOGETHER):
         rows = wanted[first : first + TOGETHER]
         yield from teller.tell(rows)
+        places.let_go()
         watch("captioning", first + len(rows), len(wanted))
 
 
@@ -138,6 +145,7 @@ class _Teller:
     """Chooses captions for some pictures at a time."""
 
     gathering: Gathering
+    vectors: Float32[np.ndarray, "n d"]  # of its pictures
     around: Neighbourhoods
     chooser: Chooser
     journal: Journal | None
@@ -177,7 +185,7 @@ class _Teller:
     def _case(self, row: int) -> Case:
         pictures, rivals = self.gathering.pictures, self.around.rivals_of(row)
         picture = pictures[row]
-        places = self.gathering.vectors[[row, *rivals]]
+        places = self.vectors[[row, *rivals]]
         case = Case(row, picture, places, [self._captions_of(pictures[other]) for other in rivals])
         case.add(self.gathering.candidates(picture), by=FIRST)
         return case

@@ -22,7 +22,7 @@ from tellapart.arrays import Float16
 from tellapart.errors import TellapartError
 from tellapart.vision.encoder import Encoder
 from tellapart.vision.features import PARTS, Features
-from tellapart.vision.mapped_file import let_go
+from tellapart.vision.mapped_file import MappedFile
 
 _FILE = "data.mdb"
 MAP_SIZE = 1 << 40  # address space to reserve, not disk space: the file grows with what is in it
@@ -39,7 +39,7 @@ class FeatureCache:
     def __init__(self, folder: Path, encoder: Encoder) -> None:
         self.path = (folder / "features" / encoder.identity.replace("/", "_")).resolve()
         self.shapes = encoder.shapes
-        self._store = _open_store(str(self.path))
+        self._store, self._mapped = _open_store(str(self.path))
 
     def holds(self, digest: bytes, parts: Sequence[str]) -> bool:
         """Whether all these parts of that picture are there."""
@@ -63,18 +63,20 @@ class FeatureCache:
                 for digest, features in pictures.items():
                     for part in parts:
                         transaction.put(_key(part, digest), getattr(features, part)[0].tobytes())
+                    self._mapped.let_go()  # to find its place maps pages of many others
+            self._mapped.let_go()
         except lmdb.Error as error:
             raise TellapartError(
                 f"{self.path}: cannot store features ({error})",
                 hint="free some disk space, or name another folder with TELLAPART_CACHE; nothing is lost",
             ) from error
-        let_go(self.path / _FILE)  # to look for a picture maps pages of many others
 
     @contextmanager
     def _reading(self) -> Iterator[Any]:
         try:
             with self._store.begin(buffers=True) as transaction:
                 yield transaction
+            self._mapped.let_go()
         except lmdb.Error as error:
             raise TellapartError(
                 f"{self.path}: the feature cache cannot be read ({error})",
@@ -100,7 +102,7 @@ def _key(part: str, digest: bytes) -> bytes:
 
 
 @cache  # LMDB allows one handle a process and file
-def _open_store(path: str) -> Any:
+def _open_store(path: str) -> tuple[Any, MappedFile]:
     Path(path).mkdir(parents=True, exist_ok=True)
     try:
         store = lmdb.open(path, map_size=MAP_SIZE, metasync=False, max_spare_txns=8)
@@ -110,7 +112,7 @@ def _open_store(path: str) -> Any:
             f"{path}: the feature cache cannot be opened ({error})",
             hint="delete that folder: it is made again when it is needed",
         ) from error
-    return store
+    return store, MappedFile.of(Path(path) / _FILE)
 
 
 def _refuse_truncated(store: Any, path: Path) -> None:
