@@ -4,8 +4,8 @@
     TELLAPART_DATA=DATA python -m benchmarks.styles runs/styles --split held-out --recipe default-grid
 
 Runs the verbs that a user would: `tellapart caption FOLDER --style NAME`, then `self-retrieve --by judge`,
-which has chosen none of the captions, and `score`. Goes on where it was stopped. The last column is R@1 over
-that of the first row, which is the captioner's plain beam.
+which has chosen none of the captions, and `score`. Goes on where it was stopped. The first row, `plain`, is
+the captioner's beam of 5 (`--apart off --beam 5`); the last column is R@1 over that of the first row.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from tellapart.recipe import load_recipe
 from tellapart.sources import read_examples, split_of
 
 MEASURES = ("CIDEr-D", "METEOR", "BLEU-4", "Distinct", "Vocabulary", "Length", "Unsupported-detail")
+WAYS = {"plain": ("--apart", "off", "--beam", "5")} | {name: ("--style", name) for name in STYLES}
 METRICS = "bleu,cider,meteor,diversity,detail"
 
 
@@ -49,8 +50,9 @@ def main() -> None:
     parser.add_argument("--split", default="test")
     parser.add_argument("--recipe", default="mrnn-flickr8k", help="whose pictures are captioned")
     parser.add_argument("--captioner", default="default")
-    parser.add_argument("--only", nargs="+", default=list(STYLES))
+    parser.add_argument("--only", nargs="+", default=list(WAYS), choices=WAYS)
     parser.add_argument("--fit", type=float, help="in place of each style's own")
+    parser.add_argument("--agree", type=int, help="in place of each style's own")
     arguments = parser.parse_args()
     recipe = load_recipe(arguments.recipe)
     examples = split_of(read_examples(recipe.data, seed=recipe.seed), arguments.split)
@@ -60,9 +62,13 @@ def main() -> None:
     print(markdown_row(["---"] * (len(MEASURES) + 5)))
     plain = 0.0
     for name in arguments.only:
-        out = place / (f"{name}.jsonl" if arguments.fit is None else f"{name}-fit-{arguments.fit:g}.jsonl")
-        fit = () if arguments.fit is None else ("--fit", arguments.fit)
-        run("caption", images, "--style", name, "--captioner", arguments.captioner, *fit, "--out", out)
+        own = [
+            each
+            for flag, value in (("fit", arguments.fit), ("agree", arguments.agree))
+            for each in (() if value is None else (f"--{flag}", f"{value:g}"))
+        ]
+        out = place / f"{name}{''.join(own).replace('--', '-')}.jsonl"
+        run("caption", images, *WAYS[name], "--captioner", arguments.captioner, *own, "--out", out)
         found, scores = self_retrieve(out, images), measure(out, references)
         plain = plain or found.first
         cells = [

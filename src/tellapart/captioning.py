@@ -52,13 +52,15 @@ class Candidate:
     """A caption and its log-probability under the captioner.
 
     Where it was held against other pictures: its closeness to its own, and by how much that exceeds its
-    closeness to the nearest of the others; and by which attempt it came into question.
+    closeness to the nearest of the others; how far it agrees with captions drawn of its picture by chance;
+    and by which attempt it came into question.
     """
 
     caption: str
     logprob: float
     closeness: float | None = None
     margin: float | None = None
+    agreement: float | None = None
     by: str | None = None
 
     def to_json(self) -> dict[str, str | float]:

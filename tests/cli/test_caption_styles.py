@@ -43,7 +43,7 @@ def spelled_out(name: str) -> Sequence[str]:
     beam = () if style.beam is None else ("--beam", str(style.beam))
     penalty = () if style.length_penalty is None else ("--length-penalty", str(style.length_penalty))
     own = ("--apart", style.apart, "--effort", str(style.effort), "--fit", str(style.fit))
-    return (*own, *beam, *penalty)
+    return (*own, "--agree", str(style.agree), *beam, *penalty)
 
 
 @pytest.mark.parametrize("name", STYLES)
@@ -62,7 +62,7 @@ def test_without_a_word_captions_are_balanced(caption: Caption) -> None:
 
 def test_styles_differ(caption: Caption) -> None:
     ways = {name: records(caption("--style", name))[0] for name in STYLES}
-    assert "apart" not in ways["accurate"]
+    assert ways["accurate"]["agree"] > ways["balanced"]["agree"]
     assert ways["balanced"]["effort"] < ways["distinctive"]["effort"]
     assert ways["balanced"]["fit"] > ways["distinctive"]["fit"]
 
@@ -80,3 +80,26 @@ def test_whether_words_come_twice_is_noted_and_kept(flag: str, repeats: bool, ca
     words = [one["caption"].split() for record in found for one in record["candidates"]]
     content = [[word for word in some if word not in FUNCTION_WORDS] for some in words]
     assert any(len(set(some)) < len(some) for some in content) == repeats
+
+
+def test_captions_drawn_by_chance_are_agreed_with_and_noted(caption: Caption) -> None:
+    found = records(caption("--agree", "5"))
+    assert all(record["agree"] == len(record["drawn"]) == 5 for record in found)
+    assert all("agreement" in one for record in found for one in record["candidates"])
+    plain = records(caption("--agree", "0"))
+    assert all("drawn" not in record for record in plain)
+
+
+def test_a_single_picture_is_held_against_its_draws_too(
+    tellapart: Caption, tiny_captioner: Path, retriever: Path, photos: Path
+) -> None:
+    flags = ("--captioner", tiny_captioner, "--retriever", retriever, "--json", "--style", "accurate")
+    (record,) = records(tellapart("caption", photos / "00.png", *flags))
+    assert len(record["drawn"]) == STYLES["accurate"].agree
+    assert record["neighbours"] == []
+
+
+def test_each_by_itself_can_agree_with_its_draws(caption: Caption) -> None:
+    found = records(caption("--apart", "off", "--agree", "5"))
+    assert all(record["apart"] == "off" and record["neighbours"] == [] for record in found)
+    assert all(len(record["drawn"]) == 5 for record in found)

@@ -102,6 +102,23 @@ def test_a_caption_is_left_to_a_rival_that_could_have_it_and_is_closer_to_it() -
     assert told(Case(0, PICTURE, at(0, 6), [{"two dogs run"}]), shared) == "two dogs run"
 
 
+def test_a_caption_that_agrees_with_what_was_drawn_is_preferred() -> None:
+    near, agreed = ("a red dog runs there", 2), ("two cats sit there now", 4)
+    drawn = ["two cats sit there now", "two cats sit there", "a dog sits"]
+    for places in (at(0, 20), at(0)):  # with a rival, and with none
+        assert told(Case(0, PICTURE, places), near, agreed) == near[0]
+        case = Case(0, PICTURE, places, (), drawn)
+        assert told(case, near, agreed) == agreed[0]
+        assert all(one.agreement is not None for one in case.candidates)
+        assert case.is_found
+
+
+def test_of_captions_that_agree_as_much_the_closer_one_is_taken() -> None:
+    drawn = ["a dog runs", "a cat runs"]
+    for places in (at(0, 20), at(0)):
+        assert told(Case(0, PICTURE, places, (), drawn), ("a dog runs", 5), ("a cat runs", 1)) == "a cat runs"
+
+
 @given(angles, angles, written)
 def test_of_two_rivals_only_one_takes_a_caption_that_both_could_have(
     first: list[int], second: list[int], captions: Written

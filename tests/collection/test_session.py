@@ -394,3 +394,25 @@ def test_one_by_one_names_are_the_only_ones_and_bad_files_do_not_count(
     first = folder.parent / "missing.png"
     results = list(caption_one_by_one(Request([first, folder], limit=2), who.describer, who.wish))
     assert [isinstance(result, Told) for result in results] == [False, True, True]
+
+
+def test_captions_that_agree_with_draws_are_kept_and_come_out_the_same_in_a_collection_that_grows(
+    folder: Path, describer: Describer, out: Path, decoded: list[int]
+) -> None:
+    who = speaker(describer, replace(PLAN, agree=7))
+    first = tell(Request([folder], out), who)
+    assert all(len(one.captioned.about["drawn"]) == 7 for one in first)
+    assert [line["drawn"] for line in lines(out)] == [one.captioned.about["drawn"] for one in first]
+    decoded.clear()
+    assert all(one.is_kept for one in tell(Request([folder], out), who))
+    assert decoded == []
+    draw(folder / "new.png", 101)
+
+    told = tell(Request([folder], out), who)
+
+    assert decoded == [1], "only the new one is looked at with new eyes"
+    assert captions(told) == captions(tell(folder, who)), "as if they had been captioned all at once"
+    assert 0 < sum(not one.is_kept for one in told) < len(told)
+    assert {one.captioned.about["drawn"][0] for one in told} >= {
+        one.captioned.about["drawn"][0] for one in first
+    }, "what is drawn of a picture does not hang on its company"

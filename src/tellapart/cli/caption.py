@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import typer
@@ -14,6 +15,7 @@ from tellapart.cli.caption_flags import ApartMode, SidecarMode, StyleName
 from tellapart.cli.caption_outputs import Outputs, Summary
 from tellapart.cli.console import counting, waiting, watching
 from tellapart.cli.options import LengthPenalty
+from tellapart.collection.styles import Said
 from tellapart.errors import TellapartError
 from tellapart.outputs.sidecars import Sidecars, has_sidecar
 
@@ -33,6 +35,7 @@ def caption(
     neighbours: flags.NeighbourCount = 10,
     effort: flags.Effort = None,
     fit: flags.Fit = None,
+    agree: flags.Agree = None,
     retriever: flags.RetrieverName = "reranker",
     seed: flags.Seed = 0,
     beam: flags.Beam = None,
@@ -58,22 +61,20 @@ def caption(
     Example: tellapart caption photos/ --out captions.jsonl --sidecar overwrite
     """
     flags.expect_names(page=page, coco=coco)
-    chosen = style.style.but(
-        captioner=captioner, apart=apart, effort=effort, fit=fit, beam=beam, length_penalty=length_penalty
-    )
-    is_alone = len(paths) == 1 and not paths[0].is_dir()  # there is nothing to tell it from
-    mode = ApartMode.off if is_alone else ApartMode(chosen.apart)
+    chosen = style.style.but(Said(apart, effort, fit, beam, length_penalty, agree, captioner))
+    if len(paths) == 1 and not paths[0].is_dir():  # there is nothing to tell it from
+        chosen = replace(chosen, apart=ApartMode.off)
+    plan = flags.plan_of(chosen, neighbours, seed)
     with waiting("loading the captioner"):
         from tellapart.captioning import Words
         from tellapart.collection.session import Request
 
         words = Words(prefix, tuple(ban or ()), tuple(require or ()), repeats)
-        keep = max(candidates or 1, mode.candidates)
+        keep = max(candidates or 1, flags.CANDIDATES if plan else 1)
         describer, wish = find_describer(chosen, words, keep, max_words, cached=cache)
     sidecars = Sidecars(sidecar.value, trigger=trigger) if sidecar else None
     outputs = Outputs(describer.name, json, candidates or 1, trigger, sidecars, describe_pictures, coco)
     request = Request(paths, out, limit, has_sidecar if sidecar is SidecarMode.skip else lambda path: False)
-    plan = mode.plan(neighbours, chosen.effort, seed, chosen.fit)
     if plan is None:
         results = one_by_one(request, describer, wish, outputs)
     else:

@@ -14,6 +14,7 @@ from tellapart.collection.styles import STYLES, Style
 from tellapart.errors import TellapartError
 
 OF_STYLE = "the style's"
+CANDIDATES = 10  # that come into question for a picture where one is chosen
 
 
 class ApartMode(StrEnum):
@@ -23,15 +24,13 @@ class ApartMode(StrEnum):
     pragmatic = "pragmatic"
     off = "off"
 
-    @property
-    def candidates(self) -> int:
-        """How many of each picture come into question."""
-        return 1 if self is ApartMode.off else 10
 
-    def plan(self, neighbours: int, effort: int, seed: int, fit: float) -> Plan | None:
-        """What is done for each picture; none where it is by itself."""
-        kinds: dict[ApartMode, Apart] = {ApartMode.margin: "margin", ApartMode.pragmatic: "pragmatic"}
-        return Plan(kinds[self], neighbours, effort, seed, fit) if self in kinds else None
+def plan_of(style: Style, neighbours: int, seed: int) -> Plan | None:
+    """What is done to choose a caption for each picture; None where there is nothing to choose from."""
+    kinds: dict[str, Apart] = {"margin": "margin", "pragmatic": "pragmatic", "off": "off"}
+    if style.apart == ApartMode.off and not style.agree:
+        return None
+    return Plan(kinds[style.apart], neighbours, style.effort, seed, style.fit, style.agree)
 
 
 class StyleName(StrEnum):
@@ -62,9 +61,9 @@ Paths = Annotated[
 StyleFlag = Annotated[
     StyleName,
     typer.Option(
-        help="A captioner, a beam, --apart, --effort and --fit that go well together: 'accurate' says what "
-        "is likeliest true, 'distinctive' what tells a picture from all others, 'balanced' both. Single "
-        "flags override it."
+        help="A captioner, a beam, --apart, --effort, --fit and --agree that go well together: 'accurate' "
+        "says what is likeliest true, 'distinctive' what tells a picture from all others, 'balanced' both. "
+        "Single flags override it."
     ),
 ]
 CaptionerName = Annotated[
@@ -96,6 +95,15 @@ Fit = Annotated[
     typer.Option(
         min=0,
         help="How much the likelihood of a caption counts beside how well it tells its picture apart.",
+        show_default=OF_STYLE,
+    ),
+]
+Agree = Annotated[
+    int | None,
+    typer.Option(
+        min=0,
+        help="Draw so many captions of each picture by chance, and prefer one that agrees with them: truer, "
+        "and slower. 50 is a good number.",
         show_default=OF_STYLE,
     ),
 ]

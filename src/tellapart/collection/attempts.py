@@ -16,16 +16,16 @@ from torch import Tensor
 from tellapart.arrays import Int
 from tellapart.captioning import Candidate, candidates_of
 from tellapart.collection.cases import Case
+from tellapart.collection.drawing import draw
 from tellapart.collection.gathering import Picture
 from tellapart.collection.speaker import Speaker
 from tellapart.corpus import as_vision
 from tellapart.decoding.pragmatic import Company, pragmatic
 from tellapart.decoding.rules import Rule, minimum_words
-from tellapart.decoding.sampling import Sampling, image_generators, sample
 from tellapart.types import Vision
 from tellapart.vision.features import stack
 
-SAMPLES, TEMPERATURE = 50, 0.8
+SAMPLES = 50
 RATIONALITY = 1.0  # α of the pragmatic speaker
 LONGER = 3  # words more than the caption that was chosen so far
 TARGETS = 8  # pictures whose rivals are read together: a captioner of grids holds 11 grids for each
@@ -74,16 +74,9 @@ def see_group(
 
 def more(speaker: Speaker, group: Group) -> Candidates:
     """Candidates drawn by chance; what a picture draws does not depend on its company."""
-    captioner, wish = speaker.describer.saved.captioner, speaker.wish
-    drawn = sample(
-        captioner,
-        group.vision.select(group.rows[:, 0]),
-        Sampling(SAMPLES, temperature=TEMPERATURE),
-        generators=image_generators([case.picture.content for case in group.cases], seed=speaker.plan.seed),
-        max_words=wish.max_words,
-        rules=wish.rules,
-    )
-    return candidates_of(captioner.text, drawn)
+    contents = [case.picture.content for case in group.cases]
+    drawn = draw(speaker, group.vision.select(group.rows[:, 0]), contents, SAMPLES)
+    return candidates_of(speaker.describer.saved.captioner.text, drawn)
 
 
 def with_rivals_in_view(speaker: Speaker, group: Group) -> Candidates:

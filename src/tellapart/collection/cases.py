@@ -12,6 +12,7 @@ import numpy as np
 from tellapart.arrays import Bool, Float32, Float64
 from tellapart.captioning import Candidate
 from tellapart.collection.gathering import Picture
+from tellapart.reranking.agreement import agreement
 from tellapart.reranking.margin import Terms, choose, margins
 from tellapart.retrievers.distinct import dot_products
 
@@ -43,6 +44,7 @@ class Case:
     picture: Picture
     places: Float32[np.ndarray, "p d"]  # its own first
     of_rivals: Sequence[Container[str]] = ()  # captions that came into question first for each rival
+    drawn: Sequence[str] = ()  # captions drawn by chance, with which a good one agrees; none if not asked for
     candidates: list[Candidate] = field(default_factory=list)  # best first, once they were judged
     attempts: list[Attempt] = field(default_factory=list)
     closeness: Float64[np.ndarray, "c p"] = field(init=False)  # of each candidate to each place
@@ -80,18 +82,25 @@ class Case:
     def judge(self, vectors: Float32[np.ndarray, "n d"], terms: Terms, *, by: str) -> None:
         """Put all candidates in order, given where the unread ones lie, and note how it went.
 
-        With nobody to be told from, every margin is without bound: the captioner's own favourite comes first.
+        With nobody to be told from, every margin is without bound: the captioner's own favourite comes first
+        or, where captions were drawn, the one that agrees with them and is close to the picture.
         """
         if len(vectors):
             self.closeness = np.concatenate([self.closeness, self._closeness(vectors)])
         likely = np.array([candidate.logprob for candidate in self.candidates])
         lengths = np.array([len(candidate.caption.split()) + 1 for candidate in self.candidates])
         # Not the first that finds the picture: what no rival could be called either is often not true of it.
-        found = choose(self.closeness, likely, lengths, terms, self._taken())
+        agreed = self._agreement()
+        found = choose(self.closeness, likely, lengths, terms, self._taken(), agreed)
         self.closeness = self.closeness[found.order]
         bare = margins(self.closeness)
         self.candidates = [
-            replace(self.candidates[place], closeness=own, margin=margin if math.isfinite(margin) else None)
+            replace(
+                self.candidates[place],
+                closeness=own,
+                margin=margin if math.isfinite(margin) else None,
+                agreement=None if agreed is None else round(float(agreed[place]), 4),
+            )
             for place, own, margin in zip(
                 found.order.tolist(), self.closeness[:, 0].tolist(), bare.tolist(), strict=True
             )
@@ -99,6 +108,10 @@ class Case:
         # A tie is lost: a reader who wavers between two pictures has not found one.
         best = self.candidates[0].margin
         self.attempts.append(Attempt(by, len(self.candidates), best, best is None or best > 0))
+
+    def _agreement(self) -> Float64[np.ndarray, " c"] | None:
+        """How far each candidate agrees with what was drawn."""
+        return agreement([one.caption for one in self.candidates], self.drawn) if self.drawn else None
 
     def _taken(self) -> Bool[np.ndarray, " c"]:
         """Which candidates a rival could have as well that is closer to them."""

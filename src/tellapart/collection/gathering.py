@@ -12,17 +12,22 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from tellapart.captioning import Candidate, describe
+from tellapart.collection.drawing import draw
 from tellapart.collection.places import Places
 from tellapart.collection.speaker import Beheld, Speaker
 from tellapart.corpus import as_vision
 from tellapart.errors import TellapartError
 from tellapart.outputs.journal import Journal, Record
 from tellapart.retrievers.retriever import Watch, unwatched
+from tellapart.types import Vision
 from tellapart.vision.features import stack
 
 # Pictures captioned in one go. Fewer take less memory; down to this many, no loss of speed was seen.
 AT_ONCE = 32
+DRAWN_AT_ONCE = 8  # pictures of which captions are drawn in one go: many of each
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,16 +49,29 @@ class Listed:
     is_wanted: bool = True
 
 
+@dataclass(frozen=True, slots=True)
+class Described:
+    """What the captioner says of a picture by itself."""
+
+    candidates: Sequence[Candidate]
+    drawn: Sequence[str]  # by chance, as many as the plan asks for
+
+    @classmethod
+    def read(cls, fields: Mapping[str, Any]) -> Described:
+        """As a line of a journal has it."""
+        return cls(read_candidates(fields), fields.get("drawn", ()))
+
+
 @dataclass(slots=True)
 class Gathering:
     """The pictures that were seen so far, where they lie, and where their candidates are written down.
 
-    `earlier` gives the candidates of a picture of this content that are known from an earlier run, if any.
+    `earlier` gives what is known of a picture of this content from an earlier run, if anything.
     """
 
     speaker: Speaker
     notes: Journal
-    earlier: Callable[[Picture], Sequence[Candidate] | None]
+    earlier: Callable[[Picture], Described | None]
     places: Places
     pictures: list[Picture] = field(default_factory=list)
 
@@ -70,11 +88,11 @@ class Gathering:
             done += len(group)
             watch(min(done, len(listed)), len(listed))
 
-    def candidates(self, picture: Picture) -> list[Candidate]:
-        """The candidates of a picture, from where they were written down."""
+    def described(self, picture: Picture) -> Described:
+        """What is said of a picture, from where it was written down."""
         fields = self.notes.fields(picture.image_id)
         assert fields is not None
-        return read_candidates(fields)
+        return Described.read(fields)
 
     def _take(self, group: Sequence[tuple[Beheld, Listed]]) -> None:
         undescribed: list[tuple[Beheld, Picture]] = []
@@ -91,11 +109,25 @@ class Gathering:
         if undescribed:
             vision = as_vision(stack([beheld.features for beheld, _ in undescribed]))
             found = describe(self.speaker.describer.saved, vision, self.speaker.wish)
-            for (_, picture), candidates in zip(undescribed, found, strict=True):
-                self._write_down(picture, candidates)
+            drawn = self._draw(vision, [picture.content for _, picture in undescribed])
+            for (_, picture), candidates, captions in zip(undescribed, found, drawn, strict=True):
+                self._write_down(picture, Described(candidates, captions))
 
-    def _write_down(self, picture: Picture, candidates: Sequence[Candidate]) -> None:
-        about = {"candidates": [candidate.to_json() for candidate in candidates]}
+    def _draw(self, vision: Vision, contents: Sequence[str]) -> Iterator[Sequence[str]]:
+        """As many captions of each picture as the plan asks for."""
+        count, text = self.speaker.plan.agree, self.speaker.describer.saved.captioner.text
+        for first in range(0, len(contents), DRAWN_AT_ONCE):
+            rows = torch.arange(first, min(first + DRAWN_AT_ONCE, len(contents)))
+            some = contents[first : first + DRAWN_AT_ONCE]
+            if not count:
+                yield from ((),) * len(some)
+                continue
+            for tokens in draw(self.speaker, vision.select(rows), some, count).tokens.tolist():
+                yield [text.decode(caption) for caption in tokens]
+
+    def _write_down(self, picture: Picture, described: Described) -> None:
+        candidates = described.candidates
+        about = {"candidates": [one.to_json() for one in candidates], "drawn": list(described.drawn)}
         first = candidates[0].caption if candidates else ""
         self.notes.add(Record(picture.path, picture.image_id, picture.content, first, about))
 

@@ -8,7 +8,7 @@ from typing import Literal
 
 from tellapart.errors import TellapartError
 
-Apart = Literal["margin", "pragmatic"]
+Apart = Literal["margin", "pragmatic", "off"]
 MOST_EFFORT = 3
 
 
@@ -18,12 +18,15 @@ class Plan:
 
     Attributes:
         apart: "margin" chooses, of the captioner's candidates, the one by which the picture wins over its
-            rivals; "pragmatic" has the candidates written with the rivals in view.
-        neighbours: how many rivals a picture has at the most.
+            rivals; "pragmatic" has the candidates written with the rivals in view; "off" chooses the one that
+            is closest to the picture, without regard to others.
+        neighbours: how many rivals a picture has at the most, where it is told from any.
         effort: how far it goes where no candidate finds the picture. 0: no further; 1: more candidates, drawn
             by chance; 2: then candidates written with the rivals in view; 3: then longer ones.
         seed: of what is drawn by chance.
         fit: how much a caption's likelihood counts beside its margin: more is truer and less telling.
+        agree: how many captions are drawn of each picture by chance, with which its own is to agree: many
+            make it truer and take longer; 0 asks for none.
     """
 
     apart: Apart = "margin"
@@ -31,6 +34,7 @@ class Plan:
     effort: int = 1
     seed: int = 0
     fit: float = 0.1
+    agree: int = 0
 
     def __post_init__(self) -> None:
         if self.neighbours < 1:
@@ -39,3 +43,10 @@ class Plan:
             raise TellapartError(f"effort is {self.effort}", hint=f"take a number from 0 to {MOST_EFFORT}")
         if not 0 <= self.fit < math.inf:
             raise TellapartError(f"fit is {self.fit}", hint="take a number from 0 on, such as 0.1")
+        if self.agree < 0:
+            raise TellapartError(f"agree is {self.agree}", hint="take a number from 0 on, such as 50")
+
+    @property
+    def rivals(self) -> int:
+        """How many rivals a picture has at the most."""
+        return 0 if self.apart == "off" else self.neighbours

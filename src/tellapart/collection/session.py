@@ -63,7 +63,8 @@ def caption_collection(
         listed = _listed(request, listing, journal)
         beside = request.out or Path(stack.enter_context(TemporaryDirectory()), "captions.jsonl")
         notes_path = beside.with_name(f".{beside.name}.candidates")
-        settings = generation_settings(speaker.describer, speaker.wish)
+        drawn = {"agree": speaker.plan.agree, "seed": speaker.plan.seed}
+        settings = generation_settings(speaker.describer, speaker.wish) | drawn
         notes = stack.enter_context(open_journal(notes_path, settings))
         for result in tell_apart(listed, speaker, notes, journal=journal, watch=watch):
             yield _written_down(result, journal)

@@ -18,7 +18,7 @@ from tellapart.arrays import Float32
 from tellapart.captioning import Candidate, Captioned, Describer, Wish
 from tellapart.collection.cases import Case
 from tellapart.collection.choosing import FIRST, Chooser
-from tellapart.collection.gathering import Gathering, Listed, Picture, read_candidates
+from tellapart.collection.gathering import Described, Gathering, Listed, Picture, read_candidates
 from tellapart.collection.neighbourhood import Neighbourhoods, find_neighbourhoods
 from tellapart.collection.places import open_places
 from tellapart.collection.speaker import TOGETHER, Speaker
@@ -27,7 +27,7 @@ from tellapart.outputs.journal import Journal, fingerprint
 from tellapart.reranking.margin import Terms
 
 CHOICE = 2  # raised when the same settings would choose other captions: earlier lines then hold no more
-ABOUT = ("content", "found", "neighbours", "attempts", "doubles", "faded")
+ABOUT = ("content", "found", "neighbours", "attempts", "drawn", "doubles", "faded")
 """Fields of a line, beside its candidates; `faded` is the earlier caption that does not find it any more."""
 
 Watch = Callable[[str, int, int], None]
@@ -74,9 +74,10 @@ def settings_of(speaker: Speaker) -> dict[str, object]:
         "seed": plan.seed,
         "apart": plan.apart,
         "retriever": speaker.retriever.identity,
-        "most_neighbours": plan.neighbours,
+        "most_neighbours": plan.rivals,
         "effort": plan.effort,
         "fit": plan.fit,
+        "agree": plan.agree,
         "choice": CHOICE,
     }
 
@@ -100,14 +101,14 @@ def tell_apart(
     """
     watch("looking", 0, len(listed))
     with open_places(speaker.retriever.width) as places:
-        gathering = Gathering(speaker, notes, _earlier_candidates(journal), places)
+        gathering = Gathering(speaker, notes, _earlier(journal), places)
         yield from gathering.walk(listed, watch=lambda done, total: watch("looking", done, total))
         vectors = places.look()
     pictures = gathering.pictures
     around = find_neighbourhoods(
         vectors,
         [picture.content for picture in pictures],
-        speaker.plan.neighbours,
+        speaker.plan.rivals,
         watch=lambda done, total: watch("comparing", done, total),
     )
     # Captions are compared by length as the beam does.
@@ -122,14 +123,16 @@ def tell_apart(
         watch("captioning", first + len(rows), len(wanted))
 
 
-def _earlier_candidates(journal: Journal | None) -> Callable[[Picture], list[Candidate] | None]:
-    def find(picture: Picture) -> list[Candidate] | None:
+def _earlier(journal: Journal | None) -> Callable[[Picture], Described | None]:
+    def find(picture: Picture) -> Described | None:
         fields = journal.current(picture.image_id) if journal else None
         if fields is None or fields["content"] != picture.content:
             return None
         # What further attempts gave is not taken along: a collection that grows is to get the captions that
         # it would get at once.
-        return [Candidate(one.caption, one.logprob) for one in read_candidates(fields) if one.by == FIRST]
+        known = Described.read(fields)
+        first = [Candidate(one.caption, one.logprob) for one in known.candidates if one.by == FIRST]
+        return Described(first, known.drawn) if first else None
 
     return find
 
@@ -186,13 +189,15 @@ class _Teller:
         pictures, rivals = self.gathering.pictures, self.around.rivals_of(row)
         picture = pictures[row]
         places = self.vectors[[row, *rivals]]
-        case = Case(row, picture, places, [self._captions_of(pictures[other]) for other in rivals])
-        case.add(self.gathering.candidates(picture), by=FIRST)
+        of_rivals = [self._captions_of(pictures[other]) for other in rivals]
+        described = self.gathering.described(picture)
+        case = Case(row, picture, places, of_rivals, described.drawn)
+        case.add(described.candidates, by=FIRST)
         return case
 
     def _captions_of(self, rival: Picture) -> frozenset[str]:
         """What came into question first for a rival; for one that is to have no caption, nothing did."""
-        found = self.gathering.candidates(rival) if rival.is_wanted else ()
+        found = self.gathering.described(rival).candidates if rival.is_wanted else ()
         return frozenset(candidate.caption for candidate in found)
 
     def _captioned(self, case: Case, faded: str | None) -> Captioned:
@@ -209,6 +214,8 @@ class _Teller:
             ],
             "attempts": [attempt.to_json() for attempt in case.attempts],
         }
+        if case.drawn:
+            about["drawn"] = list(case.drawn)
         if doubles := self.around.doubles_of(case.row):
             about["doubles"] = [self.gathering.pictures[other].image_id for other in doubles]
         if faded is not None:

@@ -23,10 +23,11 @@ from tellapart.errors import TellapartError
 class Terms:
     """What counts as telling a picture apart, and how much truth may be given up for it.
 
-    A candidate's score is its margin and, weighed, its fit: its log-probability, length-penalised. Below the
-    floor it is not chosen whatever its score: if its fit is more than `fit_slack` below that of the best
-    candidate by fit, or its closeness to its own picture more than `closeness_slack` below that one's. With
-    no slack in fit that best candidate is chosen, as without neighbours.
+    A candidate's score is its margin and, weighed, its fit: its log-probability, length-penalised; and, where
+    it is known, how far it agrees with other captions of its picture. Below the floor it is not chosen
+    whatever its score: if its fit is more than `fit_slack` below that of the best candidate by fit, or its
+    closeness to its own picture more than `closeness_slack` below that one's. With no slack in fit that best
+    candidate is chosen, as without neighbours.
 
     The defaults are for cosines of `reranker`, chosen on photographs of Flickr8k's val split. A weight of fit
     came out better than a floor: at as many pictures found, captions agree more with those of people.
@@ -35,6 +36,7 @@ class Terms:
     weight: float = 0.5  # of the others: 1 is the bare margin, 0 asks for closeness to the own picture alone
     temperature: float = 0.1  # of the soft maximum over the others; 0: the closest of them
     fit_weight: float = 0.05
+    agreement_weight: float = 2.0
     fit_slack: float = math.inf
     closeness_slack: float = math.inf
     length_penalty: float = 0.6  # of the fit; the exponent that beam search has
@@ -89,6 +91,7 @@ def choose(
     lengths: Integer[np.ndarray, " w"],
     terms: Terms,
     taken: Bool[np.ndarray, " t"] | None = None,
+    agreement: Float[np.ndarray, " a"] | None = None,
 ) -> Choice:
     """Candidates above the floor come first, by their score; of equal ones the likeliest, then the first.
 
@@ -98,6 +101,8 @@ def choose(
         lengths: their words, the end sign included.
         terms: what counts.
         taken: those that are somebody else's rather: of the candidates above the floor they come last.
+        agreement: of each with other captions of its picture. With it, closeness to the own picture counts
+            where there is no neighbour; without it, fit alone does.
     """
     _expect_scores(closeness, log_probabilities)
     fits = per_length(log_probabilities, lengths, terms.length_penalty)
@@ -106,6 +111,9 @@ def choose(
     eligible = (fits >= fits[plain] - terms.fit_slack) & (own >= own[plain] - terms.closeness_slack)
     found = margins(closeness, weight=terms.weight, temperature=terms.temperature)
     scores = found + terms.fit_weight * fits
+    if agreement is not None:
+        scores = np.where(np.isfinite(found), found, own) + terms.fit_weight * fits
+        scores += terms.agreement_weight * agreement
     last = np.zeros(len(scores), bool) if taken is None else taken
     order = np.lexsort([-fits, -scores, last, ~eligible])  # the last key decides first
     return Choice(order, plain, scores, found, fits, eligible)
