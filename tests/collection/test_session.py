@@ -416,3 +416,18 @@ def test_captions_that_agree_with_draws_are_kept_and_come_out_the_same_in_a_coll
     assert {one.captioned.about["drawn"][0] for one in told} >= {
         one.captioned.about["drawn"][0] for one in first
     }, "what is drawn of a picture does not hang on its company"
+
+
+def test_told_from_nobody_a_caption_hangs_on_its_picture_alone(
+    folder: Path, describer: Describer, out: Path, tmp_path: Path
+) -> None:
+    who = speaker(describer, replace(PLAN, apart="off", agree=7))
+    first = tell(Request([folder], out), who)
+    assert not any(one.captioned.about["neighbours"] for one in first)
+    shutil.copy(folder / "00.png", folder / "copy.png")
+
+    told = tell(Request([folder], out), who)
+
+    assert [one.captioned.image_id for one in told if not one.is_kept] == ["copy"]
+    assert captions(told)["copy"] == captions(told)["00"]
+    assert not any("doubles" in one.captioned.about for one in told)

@@ -99,27 +99,14 @@ class Counted(Captioner[State]):
         return self.own.step(token, state)
 
 
+@pytest.mark.parametrize(("decoder", "rows"), [("diverse", 6), ("ruled samples", 7)])
 @pytest.mark.parametrize("name", NAMES[:4])
-def test_a_step_reads_one_token_a_caption_however_long_it_is(name: str) -> None:
+def test_a_step_reads_one_token_a_caption_however_long_it_is(name: str, decoder: str, rows: int) -> None:
     counted, vision = Counted(subject(name).captioner), subject(name).vision
-    decoded = DECODERS["diverse"](counted, vision, [str(row) for row in range(len(vision))])
+    decoded = DECODERS[decoder](counted, vision, [str(row) for row in range(len(vision))])
     assert counted.begun == [len(vision)]  # pictures are looked at once, whatever the number of captions
-    assert counted.steps == [(6 * len(vision),)] * decoded.tokens.size(2)
+    assert counted.steps == [(rows * len(vision),)] * decoded.tokens.size(2)
     assert len(counted.steps) <= LONGEST + 1
-
-
-@pytest.mark.parametrize("name", NAMES[:4])
-def test_a_sample_that_is_finished_is_read_no_further(name: str) -> None:
-    counted, vision = Counted(subject(name).captioner), subject(name).vision
-    decoded = DECODERS["ruled samples"](counted, vision, [str(row) for row in range(len(vision))])
-    assert counted.begun == [len(vision)]
-    lengths, read = decoded.mask.sum(-1).flatten(), decoded.mask[..., 0].numel()
-    assert read == 7 * len(vision)
-    for step, (rows,) in enumerate(counted.steps):
-        assert rows == read
-        left = int((lengths > step + 1).sum())
-        read = left if left <= FEWER * read else read
-    assert len(counted.steps) == decoded.tokens.size(2)
 
 
 @pytest.mark.parametrize("width", [1, 2])

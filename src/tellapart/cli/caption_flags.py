@@ -76,7 +76,8 @@ ApartFlag = Annotated[
     ApartMode | None,
     typer.Option(
         help="Tell each picture from those most like it: 'margin' chooses the caption that does, "
-        "'pragmatic' also writes with the others in view, 'off' captions each by itself, as they come.",
+        "'pragmatic' also writes with the others in view, 'off' captions each by itself, as they come "
+        "(unless they are to --agree).",
         show_default=OF_STYLE,
     ),
 ]

@@ -11,13 +11,13 @@ from tellapart.types import Decoded, Vision
 TEMPERATURE = 0.8
 
 
-def draw(speaker: Speaker, vision: Vision, contents: Sequence[str], count: int) -> Decoded:
-    """So many captions of each picture, given with its content."""
+def draw(speaker: Speaker, vision: Vision, names: Sequence[str], count: int) -> Decoded:
+    """So many captions of each picture; the draw hangs on the name, which is to tell its purpose too."""
     return sample(
         speaker.describer.saved.captioner,
         vision,
         Sampling(count, temperature=TEMPERATURE),
-        generators=image_generators(contents, seed=speaker.plan.seed),
+        generators=image_generators(names, seed=speaker.plan.seed),
         max_words=speaker.wish.max_words,
         rules=speaker.wish.rules,
     )

@@ -109,16 +109,17 @@ class Gathering:
         if undescribed:
             vision = as_vision(stack([beheld.features for beheld, _ in undescribed]))
             found = describe(self.speaker.describer.saved, vision, self.speaker.wish)
-            drawn = self._draw(vision, [picture.content for _, picture in undescribed])
+            # By another name than candidates that are drawn later, which are held against these.
+            drawn = self._draw(vision, [f"{picture.content} agreement" for _, picture in undescribed])
             for (_, picture), candidates, captions in zip(undescribed, found, drawn, strict=True):
                 self._write_down(picture, Described(candidates, captions))
 
-    def _draw(self, vision: Vision, contents: Sequence[str]) -> Iterator[Sequence[str]]:
+    def _draw(self, vision: Vision, names: Sequence[str]) -> Iterator[Sequence[str]]:
         """As many captions of each picture as the plan asks for."""
         count, text = self.speaker.plan.agree, self.speaker.describer.saved.captioner.text
-        for first in range(0, len(contents), DRAWN_AT_ONCE):
-            rows = torch.arange(first, min(first + DRAWN_AT_ONCE, len(contents)))
-            some = contents[first : first + DRAWN_AT_ONCE]
+        for first in range(0, len(names), DRAWN_AT_ONCE):
+            rows = torch.arange(first, min(first + DRAWN_AT_ONCE, len(names)))
+            some = names[first : first + DRAWN_AT_ONCE]
             if not count:
                 yield from ((),) * len(some)
                 continue

@@ -28,6 +28,11 @@ class Neighbourhoods:
     closeness: Float32[np.ndarray, "n k"]  # the cosine with each
     doubles: Mapping[int, tuple[int, ...]]  # rows that no words could tell it from; most pictures have none
 
+    @classmethod
+    def nobody(cls, pictures: int) -> Neighbourhoods:
+        """Of pictures that are told from none."""
+        return cls(np.empty((pictures, 0), np.int32), np.empty((pictures, 0), np.float32), {})
+
     def rivals_of(self, row: int) -> list[int]:
         """The rows of a picture's rivals, the nearest first."""
         return [rival for rival in self.rivals[row].tolist() if rival != NOBODY]

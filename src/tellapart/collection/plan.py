@@ -18,13 +18,14 @@ class Plan:
 
     Attributes:
         apart: "margin" chooses, of the captioner's candidates, the one by which the picture wins over its
-            rivals; "pragmatic" has the candidates written with the rivals in view; "off" chooses the one that
-            is closest to the picture, without regard to others.
+            rivals; "pragmatic" has the candidates written with the rivals in view; "off" has no rivals: it
+            chooses by agreement, closeness to the picture and likelihood.
         neighbours: how many rivals a picture has at the most, where it is told from any.
         effort: how far it goes where no candidate finds the picture. 0: no further; 1: more candidates, drawn
             by chance; 2: then candidates written with the rivals in view; 3: then longer ones.
         seed: of what is drawn by chance.
-        fit: how much a caption's likelihood counts beside its margin: more is truer and less telling.
+        fit: how much a caption's likelihood counts beside its margin, or its closeness to the picture where
+            it has no rivals: more is truer and less telling.
         agree: how many captions are drawn of each picture by chance, with which its own is to agree: many
             make it truer and take longer; 0 asks for none.
     """

@@ -52,9 +52,9 @@ class Request:
 def caption_collection(
     request: Request, speaker: Speaker, *, watch: Watch
 ) -> Iterator[Told | TellapartError]:
-    """Captions of all pictures, each told from its rivals, in order; written down before they are given.
+    """Captions of all pictures, each told from its rivals if it has any; written down before they are given.
 
-    What cannot be found or seen is told first.
+    They come in order; what cannot be found or seen is told first.
     """
     listing = list_pictures(request.paths)
     yield from listing.errors
@@ -63,7 +63,8 @@ def caption_collection(
         listed = _listed(request, listing, journal)
         beside = request.out or Path(stack.enter_context(TemporaryDirectory()), "captions.jsonl")
         notes_path = beside.with_name(f".{beside.name}.candidates")
-        drawn = {"agree": speaker.plan.agree, "seed": speaker.plan.seed}
+        plan = speaker.plan
+        drawn = {"agree": plan.agree, "seed": plan.seed if plan.agree else None}
         settings = generation_settings(speaker.describer, speaker.wish) | drawn
         notes = stack.enter_context(open_journal(notes_path, settings))
         for result in tell_apart(listed, speaker, notes, journal=journal, watch=watch):

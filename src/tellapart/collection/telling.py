@@ -1,8 +1,9 @@
 """The whole way: from a folder of pictures to captions that tell each from those most like it.
 
 First every picture is seen and given candidates (`gathering`); then each one's rivals are known
-(`neighbourhood`), and one of its candidates is chosen against them (`choosing`). A caption depends on the
-picture, on its rivals and on the settings: where all of these are as they were, an earlier one is kept.
+(`neighbourhood`), unless it is told from none, and one of its candidates is chosen against them (`choosing`).
+A caption depends on the picture, on its rivals and on the settings: where all of these are as they were, an
+earlier one is kept.
 """
 
 from __future__ import annotations
@@ -105,12 +106,15 @@ def tell_apart(
         yield from gathering.walk(listed, watch=lambda done, total: watch("looking", done, total))
         vectors = places.look()
     pictures = gathering.pictures
-    around = find_neighbourhoods(
-        vectors,
-        [picture.content for picture in pictures],
-        speaker.plan.rivals,
-        watch=lambda done, total: watch("comparing", done, total),
-    )
+    around = Neighbourhoods.nobody(len(pictures))
+    if speaker.plan.rivals:
+        around = find_neighbourhoods(
+            vectors,
+            [picture.content for picture in pictures],
+            speaker.plan.rivals,
+            watch=lambda done, total: watch("comparing", done, total),
+        )
+        places.let_go()
     # Captions are compared by length as the beam does.
     terms = Terms(fit_weight=speaker.plan.fit, length_penalty=speaker.wish.length_penalty)
     teller = _Teller(gathering, vectors, around, Chooser(speaker, terms), journal)

@@ -90,7 +90,7 @@ def sample(
     draft = Draft.begin(vision, captioner.text, groups=sampling.count, width=1)
     choose = partial(_draw, sampling=sampling, generators=generators)
     reader = Alone(captioner, vision, captions=sampling.count)
-    draft = write(reader, draft, choose, max_words=max_words, rules=rules, all_alike=True)
+    draft = write(reader, draft, choose, max_words=max_words, rules=rules)
     return draft.decoded(len(vision))
 
 
@@ -102,9 +102,7 @@ def _draw(
     generators: Sequence[torch.Generator],
 ) -> Choice:
     unfinished = ~draft.finished.squeeze(1)
-    goes_on = torch.zeros(len(generators) * sampling.count, dtype=torch.bool, device=unfinished.device)
-    goes_on[draft.place[unfinished]] = True
-    numbers = _numbers(generators, goes_on.view(len(generators), -1)).flatten()[draft.place]
+    numbers = _numbers(generators, unfinished.view(len(generators), -1)).flatten()
     token = torch.full_like(draft.finished, draft.text.pad, dtype=torch.long)
     weights = _weights(allowed.squeeze(1)[unfinished], sampling)
     token[unfinished] = _word(weights, numbers[unfinished]).unsqueeze(1)
