@@ -80,7 +80,10 @@ def outcome(running: subprocess.Popen[str], *, code: int = 0) -> str:
 def killed(running: subprocess.Popen[str]) -> str:
     """What it printed until now, when it is killed; on a fast machine it may have come to its end."""
     running.kill()
-    out, err = running.communicate(timeout=100)
+    assert running.stdout is not None
+    assert running.stderr is not None
+    with running:  # `communicate` would pass over what was read ahead together with an earlier line
+        out, err = running.stdout.read(), running.stderr.read()
     assert running.returncode in (0, -signal.SIGKILL), err
     return out
 
