@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import torch
 
-from tellapart.captioner_learner import CaptionerLearner, Step, greedy_cider
+from tellapart.captioner_learner import CaptionerLearner, Step, cider_of, greedy_captions
 from tellapart.captioners.folder import load_captioner
 from tellapart.errors import TellapartError
 from tellapart.recipe import Recipe, load_recipe
@@ -171,8 +171,25 @@ def test_training_can_stop_by_the_captions_it_writes(tmp_path: Path) -> None:
     assert reports[-1].stopped_by == "epochs"
     assert run.entries()[-1]["validation"]["cider_d"] == ciders[-1]
     saved = load_captioner(run.captioner)
-    kept = greedy_cider(replace(prepared.ready, saved=saved))
+    kept = cider_of(greedy_captions(replace(prepared.ready, saved=saved)), prepared.ready)
     assert kept == pytest.approx(best, abs=0.02), "half precision may change a word"
+
+
+def test_the_last_weights_are_kept_where_the_recipe_wants_them(tmp_path: Path) -> None:
+    kept = {}
+    for keep in ("best", "last"):
+        wanted = recipe("optimiser.learning_rate=0.3", "training.epochs=2", f"training.keep={keep}")
+        prepared = ready(wanted)
+        run = start_run(tmp_path / keep, wanted.to_toml())
+        reports = list(train_steps(wanted, run, prepared))
+        assert not reports[-1].is_best, "or the test would show nothing"
+        saved = load_captioner(run.captioner).captioner.state_dict()
+        kept[keep] = all(
+            torch.equal(saved[name].float(), tensor.half().float())
+            for name, tensor in prepared.network.state_dict().items()
+            if tensor.is_floating_point()
+        )
+    assert kept == {"best": False, "last": True}
 
 
 def test_training_stops_when_its_processor_time_is_spent(tmp_path: Path) -> None:

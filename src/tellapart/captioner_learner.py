@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from tellapart.arrays import Float64
+from tellapart.arrays import Float64, Int64
 from tellapart.captioners.folder import save_captioner
 from tellapart.captioning import Wish, describe_corpus
 from tellapart.corpus import CaptionDraw, EpochPlans
@@ -142,8 +142,8 @@ class CaptionerLearner:
             self._ranking  # noqa: B018 - made when it is first asked for
 
     @cached_property
-    def _ranking(self) -> MeanRank:
-        return MeanRank(self.recipe.training.rank_by, self.ready.val_set.examples)
+    def _ranking(self) -> Ranking:
+        return Ranking(self.recipe.training.rank_by, self.ready.val_set.examples)
 
     def validate(self) -> Fit:
         """The fit to the validation split; where the recipe stops by it, CIDEr-D of greedy captions too.
@@ -160,11 +160,14 @@ class CaptionerLearner:
         size = self.recipe.training.images_per_batch
         fit = measure_fit(self.network, self.ready.val_set, images_per_batch=size)
         metric = self.recipe.training.stop_metric
+        if metric not in ("cider-d", "mean-rank"):
+            return fit
+        captions = greedy_captions(self.ready)
+        fit = replace(fit, words=float(np.mean([len(caption.split()) for caption in captions])))
         if metric == "cider-d":
-            fit = replace(fit, cider_d=greedy_cider(self.ready))
-        if metric == "mean-rank":
-            fit = replace(fit, mean_rank=self._ranking(greedy_captions(self.ready)))
-        return fit
+            return replace(fit, cider_d=cider_of(captions, self.ready))
+        found = self._ranking(captions)
+        return replace(fit, mean_rank=float(found.mean()), recall=float((found == 0).mean()))
 
     def save(self, run: Run) -> None:
         """As the best captioner of the run; it says which retrievers it was trained to please."""
@@ -181,26 +184,26 @@ class CaptionerLearner:
         )
 
 
-def greedy_cider(ready: Ready) -> float:
-    """CIDEr-D of the captioner's own captions of the validation split, each word the likeliest."""
+def cider_of(captions: Sequence[str], ready: Ready) -> float:
+    """CIDEr-D of captions of the validation split."""
     references = [example.captions for example in ready.val_set.examples]
-    return score(greedy_captions(ready), references, metrics=["cider"])["CIDEr-D"].corpus
+    return score(captions, references, metrics=["cider"])["CIDEr-D"].corpus
 
 
-class MeanRank:
-    """Mean rank (0 is best) of the own picture among those of a split, by captions of all of them.
+class Ranking:
+    """Ranks (0 is best) of the own picture among those of a split, by captions of all of them.
 
-    Lindh et al. 2018 choose their captioner so.
+    Lindh et al. 2018 choose their captioner by the mean.
     """
 
     def __init__(self, retriever: str, examples: Sequence[Example]) -> None:
         self._judge = load_retriever(retriever)
         self._pictures = self._judge.embed_images([example.path for example in examples])
 
-    def __call__(self, captions: Sequence[str]) -> float:
+    def __call__(self, captions: Sequence[str]) -> Int64[np.ndarray, " n"]:
         """Of a caption for each picture, in their order."""
         scores = self._judge.embed_texts(captions) @ self._pictures.T
-        return float(ranks(scores, np.arange(len(scores))).mean())
+        return ranks(scores, np.arange(len(scores)))
 
 
 def greedy_captions(ready: Ready) -> list[str]:

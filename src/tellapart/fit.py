@@ -24,8 +24,10 @@ class Fit:
     perplexity: float
     accuracy: float
     # Of the captioner's own greedy captions, where that was asked for:
+    words: float | None = None  # mean length
     cider_d: float | None = None
     mean_rank: float | None = None  # of the own picture among all; 0 is best
+    recall: float | None = None  # share of them that find their picture first (R@1)
 
     def better(self, metric: str, than: float | None) -> bool:
         """Whether this is an improvement by that metric."""
@@ -41,7 +43,7 @@ class Fit:
 
     def __str__(self) -> str:
         cider = "" if self.cider_d is None else f", CIDEr-D {self.cider_d:.3f}"
-        rank = "" if self.mean_rank is None else f", mean rank {self.mean_rank:.1f}"
+        rank = "" if self.mean_rank is None else f", mean rank {self.mean_rank:.1f}, R@1 {self.recall:.1%}"
         return f"perplexity {self.perplexity:.2f}, next word right {self.accuracy:.1%}{cider}{rank}"
 
     def to_json(self) -> dict[str, float]:

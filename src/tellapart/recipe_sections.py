@@ -160,6 +160,9 @@ class LoopConfig(Config):
     patience: NonNegativeInt = Field(
         3, description="validations without a better value before stopping; 0: never"
     )
+    keep: Literal["best", "last"] = Field(
+        "best", description="which validation's weights are kept: the best by stop_metric, or the last"
+    )
     core_minutes: NonNegativeFloat = Field(
         0.0, description="processor time to spend at most, all cores together; 0: no limit"
     )

@@ -229,7 +229,7 @@ def _validate(recipe: AnyRecipe, run: Run, learner: Learner, progress: Progress)
             hint="lower optimiser.learning_rate; the run can be resumed from its last checkpoint",
         )
     is_best = progress.note(validation, recipe.training.stop_metric)
-    if is_best:
+    if is_best or recipe.training.keep == "last":
         learner.save(run)
     return validation, is_best
 

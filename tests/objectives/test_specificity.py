@@ -17,7 +17,7 @@ from tests.objectives.material import SMALL, context, doubled, learner
 from tests.retrievers.tiny_dual import write_tiny_dual
 from torch import Tensor
 
-from tellapart.captioner_learner import CaptionerLearner, MeanRank, greedy_captions
+from tellapart.captioner_learner import CaptionerLearner, Ranking, greedy_captions
 from tellapart.errors import TellapartError
 from tellapart.fit import Fit
 from tellapart.objectives.settings.specificity import SpecificityConfig
@@ -376,8 +376,8 @@ def test_training_stops_by_the_mean_rank_of_the_own_picture(retriever: Path, tmp
         sum(row[other] >= row[own] for other in range(len(row)) if other != own)
         for own, row in enumerate(scores)
     ]
-    rank = MeanRank(str(retriever), some.ready.val_set.examples)
-    assert rank(greedy_captions(some.ready)) == pytest.approx(np.mean(by_hand))
+    rank = Ranking(str(retriever), some.ready.val_set.examples)
+    assert rank(greedy_captions(some.ready)).tolist() == by_hand
     run = train(some.recipe, tmp_path / "run")
     logged = [
         line["validation"]
@@ -386,6 +386,7 @@ def test_training_stops_by_the_mean_rank_of_the_own_picture(retriever: Path, tmp
     ]
     assert logged
     assert all(0 <= line["mean_rank"] <= len(pictures) - 1 for line in logged)
+    assert all(0 <= line["recall"] <= 1 <= line["words"] for line in logged)
     worse = Fit(1.0, 1.0, 0.0, mean_rank=3.0)
     assert Fit(9.0, 9.0, 0.0, mean_rank=2.0).better("mean-rank", worse.mean_rank)
     assert not worse.better("mean-rank", 2.0)
