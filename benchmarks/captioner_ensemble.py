@@ -15,7 +15,7 @@ from pathlib import Path
 from benchmarks.captioner_records import add_record, measure_joined, read_records
 from benchmarks.captioner_runs import EVERYTHING, SPLITS, WIDTH, tellapart
 from tellapart.recipe import load_recipe
-from tellapart.reproduction.writing import LENGTH_PENALTY
+from tellapart.reproduction.ways import LENGTH_PENALTY
 from tellapart.run import Run
 
 

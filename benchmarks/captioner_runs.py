@@ -19,7 +19,7 @@ from pathlib import Path
 
 from benchmarks.captioner_records import add_record, measure, read_records
 from tellapart.recipe import load_recipe
-from tellapart.reproduction.writing import LENGTH_PENALTY
+from tellapart.reproduction.ways import LENGTH_PENALTY
 from tellapart.run import Run
 from tellapart.sources import HELD_OUT
 

@@ -21,7 +21,7 @@ from tellapart.metrics.parts import RetrievalConfig
 from tellapart.metrics.retrieval import rank_scores, ranks
 from tellapart.metrics.score import Scores
 from tellapart.recipe import Recipe, load_recipe
-from tellapart.reproduction.writing import LENGTH_PENALTY
+from tellapart.reproduction.ways import LENGTH_PENALTY
 from tellapart.retrievers.loading import load_retriever
 from tellapart.sources import read_examples, split_of
 from tellapart.vision.features import in_order

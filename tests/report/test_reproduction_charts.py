@@ -5,8 +5,17 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tellapart.report.reproduction_charts import BOTTOM, LEFT, RIGHT, TOP, front_plot, learning_plots
+from tellapart.report.reproduction_charts import (
+    BOTTOM,
+    LEFT,
+    RIGHT,
+    TOP,
+    figure_plot,
+    front_plot,
+    learning_plots,
+)
 from tellapart.reproduction.findings import Curve, Mark, front
+from tellapart.reproduction.plan import Figure
 
 PLACES = st.dictionaries(
     st.text("abc", min_size=1, max_size=3),
@@ -40,16 +49,33 @@ def test_every_mark_is_inside(places: dict[str, tuple[float, float]]) -> None:
 
 def test_a_plot_for_each_measure() -> None:
     curves = [
-        Curve("a-1", "a", "loss", (1, 2), (3.0, 2.0)),
-        Curve("a-2", "a", "loss", (1, 2), (3.5, 2.5)),
-        Curve("b-1", "b", "loss", (1, 2), (1.0, 1.0)),
-        Curve("b-1", "b", "cider_d", (1, 2), (0.1, 0.2)),
+        Curve("a", 1, "perplexity", (1, 2), (3.0, 2.0)),
+        Curve("a", 2, "perplexity", (1, 2), (3.5, 2.5)),
+        Curve("b", 1, "perplexity", (1, 2), (1.0, 1.0)),
+        Curve("b", 1, "cider_d", (1, 2), (0.1, 0.2)),
     ]
-    loss, cider = learning_plots(curves)
-    assert [line.name for line in loss.lines] == ["a-1", "a-2", "b-1"]
-    colours = [line.colour for line in loss.lines]
+    surprise, cider = learning_plots(curves)
+    assert [line.name for line in surprise.lines] == ["a, seed 1", "a, seed 2", "b, seed 1"]
+    colours = [line.colour for line in surprise.lines]
     assert colours[0] == colours[1] != colours[2]
     assert len(cider.lines) == 1
+
+
+def test_a_figure_shows_its_methods_alone() -> None:
+    figure = Figure("Figure 3", "length", "words", ("a", "b"))
+    curves = [Curve(name, 1, "words", (1, 2), (9.0, 12.0)) for name in "abc"]
+    plot = figure_plot(figure, [*curves, Curve("a", 1, "recall", (1, 2), (0.1, 0.2))])
+    assert plot is not None
+    assert [line.name for line in plot.lines] == ["a, seed 1", "b, seed 1"]
+    assert figure_plot(figure, curves[2:]) is None
+
+
+def test_every_line_of_many_is_told_apart_and_named_below() -> None:
+    curves = [Curve(f"m{number}", 1, "recall", (1, 2), (0.0, number / 9)) for number in range(20)]
+    (plot,) = learning_plots(curves)
+    assert len({(line.colour, line.dash) for line in plot.lines}) == 20
+    assert len({line.key for line in plot.lines}) == 20
+    assert all(LEFT <= x <= RIGHT and BOTTOM < y < plot.height for x, y in (line.key for line in plot.lines))
 
 
 def test_nothing_run_gives_no_plot() -> None:

@@ -9,7 +9,8 @@ import pytest
 from tellapart.recipe import Recipe
 from tellapart.reproduction.ground import Ground, drawn_scenes
 from tellapart.reproduction.library import ALL, PAPERS, find_papers, plan_on
-from tellapart.reproduction.plan import TEACHER, Method, Paper, cell, join
+from tellapart.reproduction.methods import WATCHED
+from tellapart.reproduction.plan import JUDGE, TEACHER, Method, Paper, cell, join
 from tellapart.reproduction.ways import WAYS
 
 EVERY = find_papers(ALL)
@@ -37,7 +38,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def loaded(ground: Ground, method: Method, root: Path) -> Recipe:
     places = {name: str(root / "runs" / name) for name in PLAN.methods}
-    recipe = ground.load(method, 2, {**places, TEACHER: "reranker"})
+    recipe = ground.load(method, 2, {**places, TEACHER: "reranker", JUDGE: "judge"})
     assert isinstance(recipe, Recipe)
     return recipe
 
@@ -62,7 +63,8 @@ def test_every_recipe_loads_on_drawn_scenes(root: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("method", PLAN.methods.values(), ids=str)
 def test_no_judge_is_a_teacher(method: Method, root: Path) -> None:
-    assert all("judge" not in change for change in method.changes)
+    assert all("judge" not in change for change in method.changes if change != WATCHED)
+    assert WATCHED not in method.changes or "training.keep=last" in method.changes  # it only looks on
     if any("objective.name=" in change for change in method.changes):
         ground = Ground("flickr8k", (f"data.root={root}",), "judge", "reranker")
         objective = str(loaded(ground, method, root).objective)
@@ -121,6 +123,15 @@ def test_each_comes_after_what_it_needs() -> None:
         others = [PLAN.methods[name] for name in job.method.others]
         assert {f"{other.name}-{min(job.seed, other.seeds)}" for other in others} <= done
         done.add(job.name)
+
+
+@pytest.mark.parametrize("paper", EVERY, ids=NAMES)
+def test_figures_show_what_is_run_and_logged(paper: Paper) -> None:
+    methods = {method.name: method for method in paper.methods}
+    for figure in paper.figures:
+        assert figure.measure in ("words", "recall")
+        assert all(WATCHED in methods[name].changes for name in figure.methods)
+        assert all(paper.ways[name] for name in figure.methods)  # a log is kept beside captions
 
 
 def test_settings_that_differ_have_names_that_differ() -> None:

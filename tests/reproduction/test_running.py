@@ -10,6 +10,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
 import pytest
 from tests.report.page import Page
@@ -23,11 +24,12 @@ from tellapart.reproduction.findings import Findings, gather
 from tellapart.reproduction.plan import Plan
 from tellapart.reproduction.running import Screen, Workshop
 from tellapart.reproduction.shelf import LOG, Shelf
+from tellapart.run import Run
 
 FILES = {
     *(f"base-{seed}-{way}" for seed in (1, 2) for way in ("greedy", "samples5", LOG)),
-    "base-1-ranks",
-    *(f"more-1-{way}" for way in ("greedy", "beam10", "margin", LOG)),
+    *(f"base-{seed}-ranks" for seed in (1, 2)),
+    *(f"more-1-{way}" for way in ("greedy", "beam10", "margin", "samples5", LOG)),
 }
 
 
@@ -61,8 +63,9 @@ def test_everything_wanted_is_kept(finished: Workshop) -> None:
         len(finished.shown.test)
     }
     # Margin chooses among the captions of the beam.
-    for chosen, beam in zip(kept["more-1-margin"], kept["more-1-beam10"], strict=True):
-        assert sorted(json.loads(chosen)["captions"]) == sorted(json.loads(beam)["captions"])
+    for line, beam in zip(kept["more-1-margin"], kept["more-1-beam10"], strict=True):
+        (chosen,) = json.loads(line)["captions"]
+        assert chosen in json.loads(beam)["captions"]
 
 
 def test_figures_verdicts_and_reports(finished: Workshop, tmp_path: Path) -> None:
@@ -84,12 +87,19 @@ def test_figures_verdicts_and_reports(finished: Workshop, tmp_path: Path) -> Non
     assert "| not run | not run | not run |" in told
     assert "tellapart reproduce tiny" in told
     assert finished.digest(finished.plan.methods["base"]) in told
+    assert "It is very small." in told
+    assert "training.rank_by={judge}" in told
+    assert str(finished.out) not in told
+    for plot in ("figure-2-the-best-of-some", "figure-3-how-words-grow"):
+        assert f"(tiny-tiny-{plot}.svg)" in told
+        ET.parse(tmp_path / f"tiny-tiny-{plot}.svg")
 
     write_reproduction_page(tmp_path / "tiny.html", found)
     page = Page(tmp_path / "tiny.html")
     assert page.pictures
     assert all(source.startswith("data:image/jpeg;base64,") for source in page.sources)
     assert sum("SHA-256 of their ids" in text for text in page.texts) == 1
+    assert any("Figure 3: how words grow" in text for text in page.texts)
 
 
 def test_what_was_measured_is_not_measured_again(finished: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,9 +130,17 @@ def test_another_methods_captions_are_refused(finished: Workshop, tmp_path: Path
     (job, *_) = (job for job in finished.plan.jobs if job.name == "base-1")
     shutil.copy(finished.shelf.path(job, "greedy"), tmp_path)
     with pytest.raises(TellapartError, match="on shapes than this plan's"):
-        shelf.read(job, "greedy", digest=finished.digest(job.method))
+        shelf.read(job, "greedy", digest=finished.digest(job.method, "greedy"))
     with pytest.raises(TellapartError, match="with other settings"):
         finished.shelf.read(job, "greedy", digest="another")
+    with pytest.raises(TellapartError, match="with other settings"):
+        finished.shelf.read(job, "greedy", digest=finished.digest(job.method, "samples5"))
+    moved = Shelf(tmp_path / "moved", finished.shelf.ground)
+    moved.folder.mkdir()
+    other = replace(job, seed=2)
+    shutil.copy(finished.shelf.path(job, "greedy"), moved.path(other, "greedy"))
+    with pytest.raises(TellapartError, match="greedy of base, seed 1"):
+        moved.read(other, "greedy", digest=finished.digest(job.method, "greedy"))
     shelf.path(job, "greedy").write_bytes(b"no gzip")
     with pytest.raises(TellapartError, match="no file of kept captions"):
         shelf.read(job, "greedy", digest="any")
@@ -141,6 +159,18 @@ def test_a_killed_program_goes_on_where_it_was(finished: Workshop, tmp_path: Pat
     tiny_shop(out, screen=Screen(said.append)).run()
     assert any("base-1" in line for line in said)
     assert captions(out / "captions") == captions(finished.shelf.folder)
+
+
+def test_two_programs_in_one_folder_train_a_base_once(finished: Workshop, tmp_path: Path) -> None:
+    out = tmp_path / "both"
+    program = [sys.executable, "-m", "tests.reproduction.tiny", str(out)]
+    programs = [subprocess.Popen(program, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    told = [process.communicate()[0] for process in programs]
+    assert [process.returncode for process in programs] == [0, 0], told
+    assert captions(out / "captions") == captions(finished.shelf.folder)
+    entries = Run(out / "runs" / "base-1").entries()
+    steps = [entry["step"] for entry in entries]
+    assert steps == sorted(set(steps)), "one log of one training"
 
 
 def test_a_method_that_cannot_run_keeps_no_other_from_it(finished: Workshop, tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,8 +11,9 @@ from hypothesis import strategies as st
 
 from tellapart.metrics.score import Pooled, Score, Scores, mean_score
 from tellapart.reproduction.measuring import Figures
-from tellapart.reproduction.plan import Claim, Direction, Part
-from tellapart.reproduction.verdicts import difference_of_counts, judge, mean_over_seeds, verdict
+from tellapart.reproduction.plan import Claim, Direction, Method, Part, Plan, Way
+from tellapart.reproduction.verdicts import Judged, Seeds, difference_of_counts, mean_over_seeds, verdict
+from tellapart.reproduction.verdicts import judge as judge_by_plan
 
 ANSWERS = st.lists(st.one_of(st.booleans(), st.none()), max_size=5)
 VALUES = st.lists(st.floats(-5, 5), min_size=8, max_size=8)
@@ -25,6 +28,10 @@ def figures(values: list[float], words: list[str] | None = None) -> Figures:
         parts["Vocabulary"] = Score("Vocabulary", float(len(vocabulary)), "s")
         parts["Distinct"] = Score("Distinct", len(set(tokens)) / len(tokens), "s")
     return Figures(Scores(ids, parts, {}), tokens)
+
+
+def judge(some: Claim, cells: Mapping[str, Seeds], plan: Plan | None = None) -> Judged:
+    return judge_by_plan(some, cells, plan or Plan({}, {}))
 
 
 def claim(direction: Direction, *, measure: str = "M", margin: float = 0.05) -> Claim:
@@ -117,12 +124,9 @@ def test_formulas_on_sums_are_averaged_as_values() -> None:
 def test_counts_are_compared_on_halves() -> None:
     rich = figures([0.0] * 8, [f"w{number} v{number}" for number in range(8)])
     poor = figures([0.0] * 8, ["a b"] * 8)
-    value, low, high = difference_of_counts([rich], [poor], "Vocabulary", halves=50)
-    assert value == 16 - 2
-    assert low == high == 8 - 2  # of four pictures
-    value, low, high = difference_of_counts([rich], [poor], "Distinct", halves=50)
-    assert value == 1 - 1 / 8
-    assert low == high == 1 - 1 / 4
+    of_four_pictures = difference_of_counts([rich], [poor], "Vocabulary", halves=50)
+    assert set(of_four_pictures) == {8 - 2}
+    assert set(difference_of_counts([rich], [poor], "Distinct", halves=50)) == {1 - 1 / 4}
     cells = {"a/x": {1: rich}, "b/x": {1: poor}}
     assert judge(claim("above", measure="Vocabulary"), cells).verdict == "holds"
     assert (
@@ -136,3 +140,47 @@ def test_a_set_against_itself_differs_by_nothing(words: list[str]) -> None:
     some = figures([0.0] * len(words), [f"x {text}" for text in words])
     for name in ("Vocabulary", "Distinct"):
         assert difference_of_counts([some], [some], name, halves=10) == (0, 0, 0)
+
+
+@settings(max_examples=25)  # each draws pictures some thousand times
+@given(VALUES, VALUES)
+def test_the_opposite_is_said_only_where_it_is_shown(one: list[float], other: list[float]) -> None:
+    cells = {"a/x": {1: figures(one)}, "b/x": {1: figures(other)}}
+    above, below = judge(claim("above"), cells), judge(claim("below"), cells)
+    assert (above.said == "does not: the opposite is so") == (below.verdict == "holds")
+    if above.verdict == below.verdict == "does not":
+        assert above.said == below.said == "does not: cannot be told from chance"
+
+
+def test_not_above_allows_less_and_a_little_more() -> None:
+    base = {1: figures([10.0] * 8)}
+    for value, holds in ((2.0, True), (10.4, True), (10.6, False)):
+        (part,) = judge(claim("not above"), {"a/x": {1: figures([value] * 8)}, "b/x": base}).parts
+        assert part.holds is holds
+        assert part.is_opposed is not holds
+
+
+def test_a_verdict_with_seeds_missing_stands_so_far() -> None:
+    way = Way("x", "beam")
+    methods = {name: Method(name, "", seeds=3) for name in "ab"}
+    plan = Plan(methods, {"a": (way,), "b": (way,)})
+    low, high = figures([1.0] * 8), figures([2.0] * 8)
+    cells: dict[str, Seeds] = {"a/x": {1: high, 2: high}, "b/x": {1: low, 2: low, 3: low}}
+    judged = judge(claim("above"), cells, plan)
+    assert (judged.parts[0].seeds, judged.parts[0].planned) == (2, 3)
+    assert judged.said == "holds (so far: seeds are missing)"
+    cells["a/x"] = {1: high, 2: high, 3: high}
+    assert judge(claim("above"), cells, plan).said == "holds"
+
+
+def test_every_seed_is_held_against_the_same_people() -> None:
+    way = Way("x", "beam")
+    plan = Plan(
+        {"a": Method("a", "", seeds=2), "b": Method("b", "", kind="people")}, {"a": (way,), "b": (way,)}
+    )
+    cells: dict[str, Seeds] = {
+        "a/x": {1: figures([2.0] * 8), 2: figures([4.0] * 8)},
+        "b/x": {1: figures([1.0] * 8)},
+    }
+    (part,) = judge(claim("above"), cells, plan).parts
+    assert (part.seeds, part.planned, part.value) == (2, 2, 2.0)

@@ -7,18 +7,36 @@ from dataclasses import replace
 from pathlib import Path
 
 from tellapart.reproduction.ground import Ground, drawn_scenes
-from tellapart.reproduction.plan import Claim, Column, Method, Paper, Part, Plan, Row, Showing, Table, join
+from tellapart.reproduction.plan import (
+    Claim,
+    Column,
+    Figure,
+    Method,
+    Paper,
+    Part,
+    Plan,
+    Row,
+    Showing,
+    Table,
+    join,
+)
 from tellapart.reproduction.running import Screen, Workshop
 from tellapart.reproduction.shelf import Shelf
 from tellapart.reproduction.ways import WAYS
 
 BASE = Method("base", "a tiny m-RNN", "mrnn", seeds=2, minutes=1, priority=0)
-MORE = Method("more", "the same, longer", "mrnn", ("objective.name=mle",), start="base", minutes=1)
+WATCHED = (
+    "training.stop_metric=mean-rank",
+    "training.rank_by={judge}",
+    "training.evaluate_every=2",
+    "training.keep=last",
+)
+MORE = Method("more", "the same, longer", "mrnn", ("objective.name=mle", *WATCHED), start="base", minutes=1)
 PAPER = Paper(
     "tiny",
     "A tiny paper",
     (BASE, MORE),
-    {"base": ("greedy", "samples5", "ranks"), "more": ("greedy", "margin")},
+    {"base": ("greedy", "samples5", "ranks"), "more": ("greedy", "margin", "samples5")},
     (
         Table(
             "Table 1",
@@ -32,6 +50,13 @@ PAPER = Paper(
                 Row("Missing", "never/greedy", ("1", "2", "3")),
             ),
         ),
+        Table(
+            "Figure 2",
+            "the best of some",
+            tuple(Column(f"N = {count}", f"oracle CIDEr-D@{count}") for count in (1, 2, 5)),
+            (Row("Base", "base/samples5"), Row("More", "more/samples5")),
+            is_curve=True,
+        ),
     ),
     (
         Claim("longer", "it is longer", "nowhere", (Part("Length", "more/greedy", "above", "base/greedy"),)),
@@ -43,10 +68,14 @@ PAPER = Paper(
             (
                 Part("Vocabulary", "more/greedy", "alike", "base/greedy", margin=10.0),
                 Part("image-to-sentence R@1", "base/ranks", "above", "base/ranks", than="plain R@1"),
+                Part("mBLEU-4", "more/samples5", "alike", "base/samples5", margin=10.0),
             ),
         ),
     ),
     Showing(("base/greedy", "more/greedy")),
+    figures=(Figure("Figure 3", "how words grow", "words", ("more",)),),
+    notes=("It is very small.",),
+    plot="Table 1",
 )
 TINY = ("captioner.preset=tiny", "captioner.dropout=0.0", "training.epochs=1", "decoding.max_words=6")
 

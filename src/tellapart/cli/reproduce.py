@@ -40,6 +40,9 @@ def reproduce(
     plan: Annotated[
         bool, typer.Option("--plan", help="Print what would be run, and how long it takes.")
     ] = False,
+    report: Annotated[
+        bool, typer.Option("--report/--no-report", help="Measure all that is there, and write the report.")
+    ] = True,
     json: Annotated[bool, typer.Option("--json", help="Figures and verdicts as JSON.")] = False,
 ) -> None:
     """Run a paper's experiments, and say which of its claims hold: tables side by side, intervals, pictures.
@@ -74,11 +77,13 @@ def reproduce(
 
     shelf = Shelf(kept or out / "captions", ground.name)
     shop = Workshop(out, ground, chosen.plan, shelf, Screen(stderr.print, watching))
+    shop.check_shelf()
     failed = replace(shop, plan=now.plan).run()
-    command = shlex.join(["tellapart", *sys.argv[1:]])
-    with watching() as watch:
-        found = gather(shop, papers, chosen, command=command, watch=watch, failed=failed)
-    _report(found, out / paper, as_json=json)
+    if report:
+        command = shlex.join(["tellapart", *sys.argv[1:]])
+        with watching() as watch:
+            found = gather(shop, papers, chosen, command=command, watch=watch, failed=failed)
+        _report(found, out / paper, as_json=json)
     if failed:
         raise typer.Exit(1)
 
@@ -94,5 +99,5 @@ def _report(found: Findings, path: Path, *, as_json: bool) -> None:
         return
     for chapter in found.chapters:
         for judged in chapter.judged:
-            tell(f"{chapter.paper.name}: {judged.claim.name}: {judged.verdict}")
+            tell(f"{chapter.paper.name}: {judged.claim.name}: {judged.said}")
     tell(f"report: {path.with_suffix('.html')}, and the same as {path.with_suffix('.md')}")

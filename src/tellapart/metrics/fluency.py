@@ -49,20 +49,23 @@ def fluency(material: Material, config: FluencyConfig) -> list[Score]:
     details = {"model": model.identity, "after": after, "cut": surprise.longest}
     notes = (*_cut_note(surprise), *_empty_note(surprise, model))
     sums = np.stack([surprise.nats, surprise.tokens], axis=1)
-    whole = float(_perplexity(sums.sum(axis=0))) if len(sums) else math.nan
+    whole = float(corpus_perplexity(sums.sum(axis=0))) if len(sums) else math.nan
     return [
-        mean_score("Perplexity", _perplexity(sums), signed(details | {"mean": "captions"}), notes=notes),
+        mean_score(
+            "Perplexity", corpus_perplexity(sums), signed(details | {"mean": "captions"}), notes=notes
+        ),
         Score(
             "Perplexity-corpus",
             whole,
             signed(details | {"mean": "tokens"}),
-            pooled=Pooled(sums, _perplexity),
+            pooled=Pooled(sums, corpus_perplexity),
             notes=notes,
         ),
     ]
 
 
-def _perplexity(sums: Floats) -> Floats:
+def corpus_perplexity(sums: Floats) -> Floats:
+    """Of all captions together, by the sums of their nats and tokens (…, 2)."""
     return np.asarray(np.exp(sums[..., 0] / sums[..., 1]))
 
 

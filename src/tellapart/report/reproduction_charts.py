@@ -1,20 +1,24 @@
 """Plots of a reproduction as shapes that a template draws: how runs learnt, and accuracy against finding.
 
-Places are in the units of a drawing that is 640 wide and 300 high.
+Places are in the units of a drawing that is 640 wide and 300 high, and higher where a key stands below it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import cycle
 
 from tellapart.report.charts import Tick
-from tellapart.reproduction.findings import Curve, Mark
+from tellapart.reproduction.findings import Chapter, Curve, Findings, Mark
+from tellapart.reproduction.plan import Figure, Table
 
 LEFT, RIGHT, TOP, BOTTOM = 52, 628, 12, 252
 COLOURS = ("#2f6db3", "#a63f28", "#1f6f50", "#8a5a00", "#6b4aa0", "#0d7f86", "#b0307a", "#5f5f66")
+DASHES = ("", "6 3", "2 3", "9 3 2 3")  # where there are more lines than colours
 TICKS = 4
+ABOVE_KEY, KEY_ROW, KEY_COLUMNS = 306, 18, 3
+LEARNING = ("perplexity", "cider_d", "recall")  # measures on the validation split that every report draws
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +27,9 @@ class Series:
 
     name: str
     colour: str
+    dash: str
     points: str
+    key: tuple[float, float]  # where its name stands below the drawing
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +53,16 @@ class Plot:
     heights: tuple[Tick, ...]
     lines: tuple[Series, ...] = ()
     dots: tuple[Dot, ...] = ()
+
+    @property
+    def height(self) -> int:
+        """Of the whole drawing."""
+        return ABOVE_KEY + KEY_ROW * -(-len(self.lines) // KEY_COLUMNS)
+
+    @property
+    def slug(self) -> str:
+        """A name for a file."""
+        return re.sub(r"[^a-z0-9]+", "-", self.title.lower()).strip("-")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,26 +100,84 @@ def _steps(ends: tuple[float, float]) -> list[float]:
     return [low + (high - low) * (number + 0.5) / TICKS for number in range(TICKS)]
 
 
+def chapter_plots(chapter: Chapter, found: Findings) -> list[Plot]:
+    """All that is drawn of a paper: what it wants drawn, its figures, and how its methods learnt."""
+    paper, curves = chapter.paper, found.curves_of(chapter.paper)
+    plots = [front_plot(found.marks(paper))]
+    plots += [table_plot(table, found) for table in paper.tables if table.is_curve]
+    plots += [figure_plot(figure, curves) for figure in paper.figures]
+    plots += learning_plots([curve for curve in curves if curve.seed == 1])
+    return [plot for plot in plots if plot is not None]
+
+
 def learning_plots(curves: Sequence[Curve]) -> list[Plot]:
     """A plot for each measure that runs were validated by."""
-    plots = []
-    for measure in dict.fromkeys(curve.measure for curve in curves):
-        some = [curve for curve in curves if curve.measure == measure]
-        axes = _Axes.around(
-            [float(step) for curve in some for step in curve.steps],
-            [value for curve in some for value in curve.values],
+    wanted = [measure for measure in LEARNING if any(curve.measure == measure for curve in curves)]
+    return [
+        _curves_plot(
+            f"{measure.replace('cider_d', 'CIDEr-D')} on the validation split, seed 1",
+            [curve for curve in curves if curve.measure == measure],
         )
-        methods = list(dict.fromkeys(curve.method for curve in some))
-        colours = dict(zip(methods, cycle(COLOURS), strict=False))
-        lines = tuple(Series(curve.job, colours[curve.method], _points(axes, curve)) for curve in some)
-        title = f"{measure} on the validation split"
-        plots.append(Plot(title, "steps", *axes.ticks(), lines=lines))
-    return plots
+        for measure in wanted
+    ]
 
 
-def _points(axes: _Axes, curve: Curve) -> str:
-    places = (axes.point(step, value) for step, value in zip(curve.steps, curve.values, strict=True))
-    return " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
+def figure_plot(figure: Figure, curves: Iterable[Curve]) -> Plot | None:
+    """A figure of a paper; None where nothing of it was run."""
+    shown = [curve for curve in curves if curve.method in figure.methods and curve.measure == figure.measure]
+    return _curves_plot(f"{figure.name}: {figure.title}", shown) if shown else None
+
+
+def _curves_plot(title: str, curves: Sequence[Curve]) -> Plot:
+    points = {
+        f"{curve.method}, seed {curve.seed}": [
+            (float(step), value) for step, value in zip(curve.steps, curve.values, strict=True)
+        ]
+        for curve in curves
+    }
+    methods = list(dict.fromkeys(curve.method for curve in curves))
+    return _lines_plot(title, "steps", points, [methods.index(curve.method) for curve in curves])
+
+
+def table_plot(table: Table, found: Findings) -> Plot | None:
+    """The rows of a table as lines over the numbers in its columns' labels; None where none was run."""
+    across = [float(re.sub(r"[^\d.]", "", column.label)) for column in table.columns]
+    points: dict[str, list[tuple[float, float]]] = {}
+    for row in table.rows:
+        values = [found.value(row.ours, column.measure) for column in table.columns]
+        known = [
+            (x, value * column.scale)
+            for x, column, value in zip(across, table.columns, values, strict=True)
+            if value is not None
+        ]
+        if known:
+            points[row.label] = known
+    label = re.sub(r"[\d.]+", "", table.columns[0].label).strip(" =")
+    title = f"{table.name}: {table.title}"
+    return _lines_plot(title, label, points, range(len(points))) if points else None
+
+
+def _lines_plot(
+    title: str,
+    across: str,
+    points: Mapping[str, Sequence[tuple[float, float]]],
+    groups: Iterable[int],
+) -> Plot:
+    """Lines by their names; those of one group have one colour."""
+    axes = _Axes.around(
+        [x for line in points.values() for x, _ in line], [y for line in points.values() for _, y in line]
+    )
+    lines = []
+    for place, ((name, line), group) in enumerate(zip(points.items(), groups, strict=True)):
+        row, column = divmod(place, KEY_COLUMNS)
+        key = LEFT + column * (RIGHT - LEFT) / KEY_COLUMNS, ABOVE_KEY + KEY_ROW * row + 6.0
+        colour, dash = COLOURS[group % len(COLOURS)], DASHES[group // len(COLOURS) % len(DASHES)]
+        lines.append(Series(name, colour, dash, _points(axes, line), key))
+    return Plot(title, across, *axes.ticks(), lines=tuple(lines))
+
+
+def _points(axes: _Axes, line: Sequence[tuple[float, float]]) -> str:
+    return " ".join(f"{x:.1f},{y:.1f}" for x, y in (axes.point(*point) for point in line))
 
 
 def front_plot(marks: Sequence[Mark]) -> Plot | None:
@@ -116,4 +190,5 @@ def front_plot(marks: Sequence[Mark]) -> Plot | None:
         x, y = axes.point(mark.found, mark.accuracy)
         is_free = all(abs(dot.x - x) > 95 or abs(dot.y - y) > 11 for dot in dots if dot.label)
         dots.append(Dot(x, y, mark.name, mark.name if is_free else "", mark.is_best))
-    return Plot("CIDEr-D (up) against R@1 by the judge (across)", "R@1", *axes.ticks(), dots=tuple(dots))
+    title = "CIDEr-D (up) against R@1 by the judge (across); large: no other is better in both"
+    return Plot(title, "R@1", *axes.ticks(), dots=tuple(dots))

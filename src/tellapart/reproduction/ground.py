@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -51,6 +53,10 @@ class Ground:
         more = self.going_on if method.start else ()
         return (*self.changes, *self.by_recipe.get(method.recipe, ()), *start, *method.changes, *more)
 
+    def changes_of(self, method: Method) -> tuple[str, ...]:
+        """The same but for where the data lie, which is nobody else's business."""
+        return tuple(change for change in self.settings(method) if not change.startswith("data.root="))
+
     def recipe_of(self, method: Method) -> str:
         """The built-in recipe that a method changes."""
         return method.recipe if method.recipe.startswith("retriever") else f"{method.recipe}-flickr8k"
@@ -66,11 +72,12 @@ class Ground:
 
     def digest(self, method: Method, methods: Mapping[str, Method]) -> str:
         """A name for all that a method is made by, what it goes on from included; not for where that lies."""
+        recipe = find_recipe(self.recipe_of(method)).read_text(encoding="utf-8") if method.recipe else ""
         own = [
             method.kind,
             f"share={method.share:g}",
-            find_recipe(self.recipe_of(method)).read_text(encoding="utf-8") if method.recipe else "",
-            *(change for change in self.settings(method) if not change.startswith("data.root=")),
+            json.dumps(tomllib.loads(recipe), sort_keys=True),  # without its comments
+            *self.changes_of(method),
         ]
         others = [self.digest(methods[name], methods) for name in method.others]
         return hashlib.sha256("\n".join([self.name, *own, *others]).encode()).hexdigest()[:12]
@@ -89,7 +96,12 @@ def photographs(root: Path) -> Ground:
             f"{captions}: no such file",
             hint="name with --data the folder that holds flickr8k/, or leave it out for drawn scenes",
         )
-    return Ground(FLICKR8K, (f"data.root={root.absolute()}",), "judge", "reranker")
+    changes = (
+        f"data.root={root.absolute()}",
+        "decoding.max_words=30",  # as many as a training caption may have: SMILE's are long
+        "training.core_minutes=0",  # a slower machine shall not make another captioner
+    )
+    return Ground(FLICKR8K, changes, "judge", "reranker")
 
 
 def drawn_scenes(folder: Path, *, scenes: int = SCENES) -> Ground:

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from tellapart.arrays import Float32, Int64
+from tellapart.arrays import Int64
 from tellapart.judges import Judge, judge_by
 from tellapart.metrics.parts import OracleConfig, RetrievalConfig
 from tellapart.metrics.ptb.tokenizer import tokenize_all
@@ -18,8 +18,8 @@ from tellapart.picture_pools import see_pictures
 from tellapart.registry import Config
 from tellapart.reproduction.plan import Way
 from tellapart.reproduction.shelf import Line
-from tellapart.reproduction.ways import SET
-from tellapart.reproduction.writing import EQ7_RANKS, NEIGHBOURS, PICTURE_RANKS, PLAIN_RANKS, Shown
+from tellapart.reproduction.ways import NEIGHBOURS, SET
+from tellapart.reproduction.writing import EQ7_RANKS, PICTURE_RANKS, PLAIN_RANKS, Shown
 from tellapart.retrievers.loading import load_retriever
 from tellapart.retrievers.neighbours import nearest_others
 from tellapart.scoring import Choice, Texts, choose, gather, measure
@@ -54,11 +54,6 @@ class Bench:
     def judge(self) -> Judge:
         """Asked of all captions and pictures."""
         return judge_by(load_retriever(self.judge_name))
-
-    @cached_property
-    def pictures(self) -> Float32[np.ndarray, "n d"]:
-        """Places of the pictures in the judge's space."""
-        return load_retriever(self.judge_name).embed_images(self.shown.paths)
 
     @cached_property
     def company(self) -> Int64[np.ndarray, "n k"]:

@@ -15,12 +15,14 @@ from typing import Literal
 from tellapart.errors import UnknownName
 from tellapart.registry import suggest
 
-MethodKind = Literal["train", "entropy", "simplest", "simpler", "people"]
+MethodKind = Literal["train", "entropy", "simplest", "simpler", "single", "people"]
 WayKind = Literal["beam", "sample", "consensus", "oracle", "margin", "retrieval", "likelihood", "people"]
-Direction = Literal["above", "below", "alike"]
+Direction = Literal["above", "below", "alike", "not above"]
 
-TEACHER = "teacher"  # in changes, {teacher} is the retriever that teaches: never the one that judges
-PLACE = re.compile(r"\{([\w.+-]+)\}")  # tables of TOML have blanks inside their braces
+# In changes, {teacher} is the retriever that teaches, and {judge} the other one, by which a run's learning is
+# watched and nothing is chosen.
+TEACHER, JUDGE = "teacher", "judge"
+PLACE = re.compile(r"\{([\w.+~-]+)\}")  # tables of TOML have blanks inside their braces
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,7 @@ class Method:
            entropy   caption files: the training captions divided by retrieval entropy.
            simplest  caption files: the subjects of the training captions alone.
            simpler   caption files: their subjects, verbs and objects.
+           single    caption files: one caption of each picture, the others left out.
            people    nothing is trained: one of the captions that people wrote of each picture.
     """
 
@@ -50,7 +53,7 @@ class Method:
     def others(self) -> tuple[str, ...]:
         """The methods that have to be there first."""
         named = (name for change in self.changes for name in PLACE.findall(change))
-        return tuple(dict.fromkeys(name for name in (self.start, *named) if name not in ("", TEACHER)))
+        return tuple(dict.fromkeys(name for name in (self.start, *named) if name not in ("", TEACHER, JUDGE)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,13 +130,25 @@ class Table:
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
     note: str = ""  # what differs between theirs and ours
+    is_curve: bool = False  # whether its rows are drawn as lines, column by column
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A figure of a paper that shows how methods learn, and the figure of ours that is held against it."""
+
+    name: str
+    title: str
+    measure: str  # of those on the validation split that a run's log holds
+    methods: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
     """One comparison that a claim consists of: a measure of one cell against that of another.
 
-    `alike` says that the first lies within `margin` of the second, as a share of the second's value.
+    `alike` says that the first lies within `margin` of the second, as a share of the second's value; `not
+    above`, that it lies above it by less than that.
     """
 
     measure: str
@@ -146,7 +161,12 @@ class Part:
     @property
     def said(self) -> str:
         """In words."""
-        words = {"above": "above", "below": "below", "alike": f"within {self.margin:.0%} of"}
+        words = {
+            "above": "above",
+            "below": "below",
+            "alike": f"within {self.margin:.0%} of",
+            "not above": f"no more than {self.margin:.0%} above",
+        }
         return f"{self.measure} of {self.one} {words[self.direction]} {self.than or 'that'} of {self.other}"
 
 
@@ -183,6 +203,7 @@ class Paper:
     tables: tuple[Table, ...]
     claims: tuple[Claim, ...]
     gallery: Showing
+    figures: tuple[Figure, ...] = ()
     notes: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()  # what the paper has and we do not run, and why
     plot: str = ""  # the table whose rows are drawn by accuracy and by how often they find their picture
@@ -233,6 +254,15 @@ class Plan:
     def minutes(self) -> float:
         """Of all runs, on Flickr8k with 2 cores."""
         return sum(job.minutes for job in self.jobs)
+
+    def seeds_of(self, one: Cell) -> int:
+        """How many seeds are wanted of a cell; 0 where it is not in the plan."""
+        way = next((way for way in self.ways.get(one.method, ()) if way.name == one.way), None)
+        return 0 if way is None else min(self.methods[one.method].seeds, way.seeds)
+
+    def is_seedless(self, one: Cell) -> bool:
+        """Whether a cell is the same for all seeds."""
+        return one.method in self.methods and self.methods[one.method].kind == "people"
 
     def without(self, names: Iterable[str]) -> Plan:
         """The same without some methods and without all that hangs on them."""

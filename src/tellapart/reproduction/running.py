@@ -7,11 +7,12 @@ and a machine may be lost.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -21,10 +22,11 @@ import torch
 from tellapart.errors import TellapartError
 from tellapart.recipe import Recipe, RetrieverRecipe
 from tellapart.recipe_stages import EntropyConfig
-from tellapart.reproduction.corpora import write_simple_corpus
+from tellapart.reproduction.corpora import CORPORA, write_corpus
 from tellapart.reproduction.ground import Ground
-from tellapart.reproduction.plan import TEACHER, Job, Method, Plan, Way
+from tellapart.reproduction.plan import JUDGE, TEACHER, Job, Method, Plan, Way
 from tellapart.reproduction.shelf import LOG, Line, Made, Shelf, about_here
+from tellapart.reproduction.ways import WAYS, digest_of
 from tellapart.reproduction.writing import Shown, Watch, Writer, write_people
 from tellapart.run import Run
 from tellapart.stages import Division, Stage, divide
@@ -66,9 +68,10 @@ class Workshop:
         """Where it is trained."""
         return self.out / "runs" / job.name
 
-    def digest(self, method: Method) -> str:
-        """A name for all its settings."""
-        return self.ground.digest(method, self.plan.methods)
+    def digest(self, method: Method, way: str = LOG) -> str:
+        """A name for all settings of a method and of how something came out of it."""
+        own = self.ground.digest(method, self.plan.methods)
+        return own if way == LOG else f"{own}-{digest_of(WAYS[way])}"
 
     def retriever(self, name: str) -> str:
         """The judge or the teacher: its name or, where it is trained here, its folder."""
@@ -82,8 +85,7 @@ class Workshop:
         it is left out with it. Without the judge or the teacher nothing can be told of any.
         """
         claim_folder(self.out, self.ground)
-        for job, way in cells_on(self.shelf, self.plan):  # before hours of work
-            self.shelf.check(job, way.name, digest=self.digest(job.method))
+        self.check_shelf()  # before hours of work
         self.ground.draw()
         wanted = self._wanted()
         failed: dict[str, TellapartError] = {}
@@ -101,6 +103,11 @@ class Workshop:
                 self.screen.say(f"{job.name} is not run: {error.problem} ({error.hint})")
                 failed[job.name] = error
         return failed
+
+    def check_shelf(self) -> None:
+        """Refuse files that other settings have made."""
+        for job, way in cells_on(self.shelf, self.plan):
+            self.shelf.check(job, way.name, digest=self.digest(job.method, way.name))
 
     def _wanted(self) -> list[Job]:
         """Jobs that have something missing on the shelf, and those whose folders such jobs need."""
@@ -126,6 +133,7 @@ class Workshop:
         folder = (self.out / "runs").absolute()
         places = {method: str(folder / name) for name, method in self._places(job).items()}
         places[TEACHER] = self.retriever(self.ground.teacher)
+        places[JUDGE] = self.retriever(self.ground.judge)
         return self.ground.load(job.method, job.seed, places)
 
     def _is_over(self, job: Job) -> bool:
@@ -134,19 +142,32 @@ class Workshop:
         return job.method.kind == "people" or self.folder(job).is_dir()
 
     def _make(self, job: Job) -> None:
-        """Train it to the end, from the beginning or from where it was."""
-        if self._is_over(job):
-            return
+        """Train it to the end, from the beginning or from where it was.
+
+        Another program that runs other methods in the same folder may need the same: it waits, and finds it.
+        """
+        with self._alone(job.name):
+            if not self._is_over(job):
+                self._make_alone(job)
+
+    @contextmanager
+    def _alone(self, what: str) -> Iterator[None]:
+        """One program at a time does this; the lock goes with the process that holds it."""
+        lock = self.out / "locks" / what
+        lock.parent.mkdir(parents=True, exist_ok=True)
+        with lock.open("wb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
+    def _make_alone(self, job: Job) -> None:
         folder, kind = self.folder(job), job.method.kind
         if kind == "entropy":
             data = self.recipe(job).data
             config = EntropyConfig(retriever=self.retriever(self.ground.teacher))
             with self.screen.watching() as watch:
                 divide(Stage(job.name, Division(config, data, job.seed), folder), watch=watch)
-        elif kind in ("simplest", "simpler"):
-            write_simple_corpus(
-                folder, self.recipe(job).data, kind="simplest" if kind == "simplest" else "simpler"
-            )
+        elif kind in CORPORA:
+            write_corpus(folder, self.recipe(job).data, kind=kind)
         else:
             self._train(job, folder)
 
@@ -163,15 +184,20 @@ class Workshop:
 
     def _write(self, job: Job) -> None:
         """Everything that is wanted of it and not on the shelf."""
+        if job.ways:
+            with self._alone(f"{job.name}-captions"):
+                self._write_alone(job)
+
+    def _write_alone(self, job: Job) -> None:
         missing = [way for way in job.ways if not self.shelf.holds(job, way.name)]
         if job.method.kind == "people":
             for way in missing:
-                self._keep(job, way.name, write_people(self.shown), 0.0)
+                self._keep(self._made(job, way.name, 0.0, ""), job, write_people(self.shown))
             return
-        if job.method.kind == "train" and job.ways and not self.shelf.holds(job, LOG):
+        if job.method.kind == "train" and not self.shelf.holds(job, LOG):
             entries = Run(self.folder(job)).entries()
             curve = [{key: entry[key] for key in CURVE} for entry in entries if "validation" in entry]
-            self.shelf.write(job, self._made(job, LOG, 0.0), curve)
+            self.shelf.write(job, self._made(job, LOG, 0.0, ""), curve)
         if missing:
             recipe = self.recipe(job)
             assert isinstance(recipe, Recipe)
@@ -181,20 +207,30 @@ class Workshop:
                 for way in missing:
                     started = time.perf_counter()
                     lines = writer.write(way, self._before(job, way))
-                    self._keep(job, way.name, lines, time.perf_counter() - started)
+                    seconds = round(time.perf_counter() - started, 1)
+                    self._keep(self._made(job, way.name, seconds, writer.describer.fingerprint), job, lines)
 
     def _before(self, job: Job, way: Way) -> list[Line]:
         """The captions that a way chooses from."""
-        return self.shelf.read(job, way.of, digest=self.digest(job.method)).lines if way.of else []
+        if not way.of:
+            return []
+        return self.shelf.read(job, way.of, digest=self.digest(job.method, way.of)).lines
 
-    def _keep(self, job: Job, way: str, lines: list[Line], seconds: float) -> None:
-        self.shelf.write(job, self._made(job, way, seconds), (line.to_json() for line in lines))
+    def _keep(self, made: Made, job: Job, lines: list[Line]) -> None:
+        self.shelf.write(job, made, (line.to_json() for line in lines))
 
-    def _made(self, job: Job, way: str, seconds: float) -> Made:
-        digest = self.digest(job.method)
-        trained = core_minutes(Run(self.folder(job)))
-        name = job.method.name
-        return Made(self.ground.name, name, job.seed, way, digest, trained, round(seconds, 1), **about_here())
+    def _made(self, job: Job, way: str, seconds: float, weights: str) -> Made:
+        return Made(
+            self.ground.name,
+            job.method.name,
+            job.seed,
+            way,
+            self.digest(job.method, way),
+            core_minutes(Run(self.folder(job))),
+            seconds,
+            weights=weights,
+            **about_here(),
+        )
 
 
 def core_minutes(run: Run) -> float:

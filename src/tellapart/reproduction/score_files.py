@@ -10,11 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from tellapart.metrics.fluency import corpus_perplexity
 from tellapart.metrics.score import Floats, Pooled, Score, Scores
+from tellapart.reproduction.ways import SET
 from tellapart.scoring import Choice, choose, gather, measure
 from tellapart.storage import new_file
 
-_FORMULAS = ("bleu", "meteor")  # measures that are formulas on sums over pictures
+_FORMULAS = ("bleu", "meteor", "sets")  # measures of which some are formulas on sums over pictures
 
 
 def write_scores(path: Path, scores: Scores, *, key: str) -> None:
@@ -23,7 +25,8 @@ def write_scores(path: Path, scores: Scores, *, key: str) -> None:
     arrays: dict[str, Floats] = {}
     for number, (name, score) in enumerate(scores.parts.items()):
         about["scores"][name] = [score.corpus, score.signature, list(score.notes)]
-        if score.pooled is not None and name in _formulas():
+        if score.pooled is not None:
+            assert name in _formulas(), f"read again, {name} would have lost its interval"
             arrays[f"pooled-{number}"] = score.pooled.statistics
         if score.each is not None:
             arrays[f"each-{number}"] = score.each
@@ -60,7 +63,8 @@ def _pooled(file: Mapping[str, Floats], number: int, name: str) -> Pooled | None
 
 @cache
 def _formulas() -> Mapping[str, Callable[[Floats], Floats]]:
-    """The formulas by the names of their scores, from measuring a caption that all of them can measure."""
-    material = gather(["a dog runs along the beach"], [["a dog runs on a beach"]])
+    """The formulas by the names of their scores, from measuring captions that all of them can measure."""
+    material = gather([["a dog runs along the beach"] * SET], [["a dog runs on a beach"]])
     found = measure(material, Choice(choose(list(_FORMULAS)).measures, must_run=False))
-    return {name: score.pooled.formula for name, score in found.parts.items() if score.pooled is not None}
+    known = {name: score.pooled.formula for name, score in found.parts.items() if score.pooled is not None}
+    return known | {"Perplexity-corpus": corpus_perplexity}  # a language model need not be asked for it

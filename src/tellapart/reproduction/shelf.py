@@ -35,12 +35,18 @@ class Made:
     method: str
     seed: int
     way: str
-    digest: str  # of the method's settings
+    digest: str  # of the settings of method and way
     core_minutes: float = 0.0  # of training
     seconds: float = 0.0  # of writing
     commit: str = ""
     machine: str = ""
     day: str = ""
+    weights: str = ""  # a hash of the captioner's
+
+    @property
+    def settings(self) -> str:
+        """The digest of the method's settings alone."""
+        return self.digest.partition("-")[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +124,10 @@ class Shelf:
         if (made.ground, made.digest) != (self.ground, digest):
             other = f"on {made.ground}" if made.ground != self.ground else "with other settings"
             raise TellapartError(f"{path}: kept from {made.method} {other} than this plan's", hint=_REDO)
+        if (made.method, made.seed, made.way) != (job.method.name, job.seed, way):
+            raise TellapartError(
+                f"{path}: what it holds is {made.way} of {made.method}, seed {made.seed}", hint=_REDO
+            )
         return made
 
     def write(self, job: Job, made: Made, entries: Iterable[Mapping[str, Any]]) -> None:

@@ -2,13 +2,16 @@
 
 A part of a claim holds if the whole 95 % interval lies on the claimed side. A claim holds if all its parts
 do, does not if none does, and else holds in part; where a row is missing it was not run, and nothing is said.
+That a claim does not hold is not yet that its opposite does: that is said where an interval shows it.
 
 Figures are means over the seeds that both sides have. What pictures drawn anew do not tell is how another
-seed would have come out: of a method with one seed, an interval speaks of this one captioner.
+seed would have come out: of a method with one seed, an interval speaks of this one captioner. Where seeds of
+the plan are still missing, the verdict stands so far.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -19,7 +22,7 @@ from tellapart.arrays import Float32
 from tellapart.comparison import LEVEL, compare
 from tellapart.metrics.score import Floats, Pooled, Score, Scores
 from tellapart.reproduction.measuring import Figures
-from tellapart.reproduction.plan import Claim, Part
+from tellapart.reproduction.plan import Claim, Direction, Part, Plan, cell
 
 Verdict = Literal["holds", "holds in part", "does not", "not run"]
 Seeds = Mapping[int, Figures]  # of one cell
@@ -47,27 +50,40 @@ class Compared:
     low: float | None = None
     high: float | None = None
     seeds: int = 0
+    planned: int = 0  # seeds that the plan has of both
+    margin: float = 0.0  # of the difference, where the part has one
+
+    @property
+    def claimed(self) -> tuple[float, float]:
+        """Where the difference has to lie."""
+        ends: Mapping[Direction, tuple[float, float]] = {
+            "above": (0.0, math.inf),
+            "below": (-math.inf, 0.0),
+            "alike": (-self.margin, self.margin),
+            "not above": (-math.inf, self.margin),
+        }
+        return ends[self.part.direction]
 
     @property
     def holds(self) -> bool | None:
         """Whether the whole interval is where the claim has it; None without an interval."""
-        if self.low is None or self.high is None or self.value is None:
-            return None
-        return self.low > 0 if self.part.direction == "above" else self.high < 0
-
-
-@dataclass(frozen=True, slots=True)
-class Alike(Compared):
-    """A part that says that two are alike: within a margin of one another."""
-
-    margin: float = 0.0  # of the difference
-
-    @property
-    def holds(self) -> bool | None:
-        """Whether the whole interval lies within the margin."""
         if self.low is None or self.high is None:
             return None
-        return -self.margin < self.low and self.high < self.margin
+        first, last = self.claimed
+        return first < self.low and self.high < last
+
+    @property
+    def is_opposed(self) -> bool:
+        """Whether the whole interval is elsewhere: the opposite is so."""
+        if self.low is None or self.high is None:
+            return False
+        first, last = self.claimed
+        return self.high < first or last < self.low
+
+    @property
+    def is_of_halves(self) -> bool:
+        """Whether difference and interval are of halves of the pictures."""
+        return self.part.measure in COUNTED
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +98,17 @@ class Judged:
         """In the words of the report."""
         return verdict([part.holds for part in self.parts])
 
+    @property
+    def said(self) -> str:
+        """The verdict with what has to be known of it."""
+        words: str = self.verdict
+        if words == "does not":
+            opposed = any(part.is_opposed for part in self.parts)
+            words += ": the opposite is so" if opposed else ": cannot be told from chance"
+        if words != "not run" and any(part.seeds < part.planned for part in self.parts):
+            words += " (so far: seeds are missing)"
+        return words
+
 
 def verdict(parts: Sequence[bool | None]) -> Verdict:
     """Of a claim, by its parts; None is a part that has no interval."""
@@ -92,13 +119,18 @@ def verdict(parts: Sequence[bool | None]) -> Verdict:
     return "holds in part" if any(parts) else "does not"
 
 
-def judge(claim: Claim, cells: Mapping[str, Seeds]) -> Judged:
+def judge(claim: Claim, cells: Mapping[str, Seeds], plan: Plan) -> Judged:
     """All parts of a claim."""
-    return Judged(claim, tuple(_compare(part, cells) for part in claim.parts))
+    return Judged(claim, tuple(_compare(part, cells, plan) for part in claim.parts))
 
 
-def _compare(part: Part, cells: Mapping[str, Seeds]) -> Compared:
+def _compare(part: Part, cells: Mapping[str, Seeds], plan: Plan) -> Compared:
     one, other = cells.get(part.one, {}), cells.get(part.other, {})
+    if plan.is_seedless(cell(part.other)) and other:
+        other = dict.fromkeys(one, next(iter(other.values())))  # people are the same to every seed
+        planned = plan.seeds_of(cell(part.one))
+    else:
+        planned = min(plan.seeds_of(cell(part.one)), plan.seeds_of(cell(part.other)))
     than = part.than or part.measure
     seeds = [
         seed
@@ -106,7 +138,7 @@ def _compare(part: Part, cells: Mapping[str, Seeds]) -> Compared:
         if part.measure in one[seed] and than in other[seed]
     ]
     if not seeds:
-        return Compared(part)
+        return Compared(part, planned=planned)
     ours, theirs = [one[seed] for seed in seeds], [other[seed] for seed in seeds]
     found: tuple[float, float | None, float | None]
     if part.measure in COUNTED:
@@ -114,10 +146,8 @@ def _compare(part: Part, cells: Mapping[str, Seeds]) -> Compared:
     else:
         mean = mean_over_seeds(ours, part.measure)
         found = _difference(mean, renamed(mean_over_seeds(theirs, than), mean[part.measure]))
-    if part.direction != "alike":
-        return Compared(part, *found, len(seeds))
     margin = part.margin * abs(float(np.mean([figures.scores[than].corpus for figures in theirs])))
-    return Alike(part, *found, len(seeds), margin)
+    return Compared(part, *found, len(seeds), planned, margin)
 
 
 def _difference(one: Scores, other: Scores) -> tuple[float, float | None, float | None]:
@@ -171,7 +201,7 @@ def _together(scores: Sequence[Score], rows: Sequence[list[int]]) -> Pooled:
 def difference_of_counts(
     one: Sequence[Figures], other: Sequence[Figures], name: str, *, halves: int = HALVES
 ) -> tuple[float, float, float]:
-    """By how much more one counts, on all pictures, and where 95 % of halves of the pictures put it."""
+    """By how much more one counts on halves of the pictures: the mean, and where 95 % of halves put it."""
     images = len(one[0].tokens)
     chance = np.random.default_rng(0)
     drawn = np.zeros((halves, images), np.float32)
@@ -180,16 +210,14 @@ def difference_of_counts(
     # Pictures in the same order for both, or a half of one would not be the same half of the other.
     order = np.argsort(one[0].scores.ids)
     differences = np.zeros(halves)
-    value = 0.0
     for figures, sign in ((one, 1), (other, -1)):
         for each in figures:
             rows = np.argsort(each.scores.ids)
             assert [each.scores.ids[row] for row in rows] == [one[0].scores.ids[row] for row in order]
             counts = _counts([each.tokens[row] for row in rows], drawn, name)
             differences += sign * counts / len(figures)
-            value += sign * each.scores[name].corpus / len(figures)
     low, high = np.quantile(differences, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    return value, float(low), float(high)
+    return float(differences.mean()), float(low), float(high)
 
 
 def _counts(captions: Sequence[Sequence[str]], drawn: Float32[np.ndarray, "h n"], name: str) -> Floats:

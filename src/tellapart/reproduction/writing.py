@@ -21,6 +21,7 @@ from tellapart.metrics.retrieval import ranks
 from tellapart.recipe import Recipe
 from tellapart.reproduction.plan import Way
 from tellapart.reproduction.shelf import Line
+from tellapart.reproduction.ways import LENGTH_PENALTY, NEIGHBOURS, TEMPERATURE
 from tellapart.reranking.margin import Terms, choose
 from tellapart.retrieval import EQ7, PLAIN, retrieve
 from tellapart.retrieval import Wish as Search
@@ -32,8 +33,6 @@ from tellapart.training_neighbours import Sight, gather_training_set, refined_si
 from tellapart.vision.features import in_order
 
 SPLIT = "test"
-LENGTH_PENALTY = 0.6  # chosen by hand on dev photographs, of the m-RNN and the Transformer
-TEMPERATURE, NEIGHBOURS = 1.0, 9
 PLAIN_RANKS, EQ7_RANKS, PICTURE_RANKS = "plain", "image-to-sentence", "sentence-to-image"
 
 Watch = Callable[[str, int, int], None]  # what is being done, and how much of it is
@@ -118,7 +117,9 @@ class Writer:
         )
         for name, candidates in zip(self.shown.ids, found, strict=True):
             captions = tuple(one.caption for one in candidates)
-            yield Line(name, captions, tuple(round(one.logprob, 4) for one in candidates))
+            # Only who chooses among several asks how likely they are.
+            likely = tuple(round(one.logprob, 4) for one in candidates) if way.keep > 1 else ()
+            yield Line(name, captions, likely)
 
     def _draw(self, way: Way, before: Sequence[Line]) -> Iterator[Line]:
         drawn = draw_corpus(
@@ -159,7 +160,7 @@ class Writer:
             closeness = dot_products(retriever.embed_texts(line.captions), company)
             lengths = np.array([len(caption.split()) + 1 for caption in line.captions])
             order = choose(closeness, np.array(line.logprobs), lengths, Terms()).order.tolist()
-            yield Line(line.image_id, tuple(line.captions[place] for place in order))
+            yield Line(line.image_id, tuple(line.captions[place] for place in order[: way.keep]))
             self.watch(way.name, row + 1, len(before))
 
     def _retrieve(self, way: Way, before: Sequence[Line]) -> Iterator[Line]:
