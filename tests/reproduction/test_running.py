@@ -90,9 +90,9 @@ def test_figures_verdicts_and_reports(finished: Workshop, tmp_path: Path) -> Non
     assert "It is very small." in told
     assert "training.rank_by={judge}" in told
     assert str(finished.out) not in told
-    for plot in ("figure-2-the-best-of-some", "figure-3-how-words-grow"):
-        assert f"(tiny-tiny-{plot}.svg)" in told
-        ET.parse(tmp_path / f"tiny-tiny-{plot}.svg")
+    for plot in ("front", "figure-2", "figure-3", "learning-recall"):
+        assert f"(tiny-{plot}.svg)" in told
+        ET.parse(tmp_path / f"tiny-{plot}.svg")
 
     write_reproduction_page(tmp_path / "tiny.html", found)
     page = Page(tmp_path / "tiny.html")

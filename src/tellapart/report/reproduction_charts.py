@@ -47,6 +47,7 @@ class Dot:
 class Plot:
     """What a template draws."""
 
+    name: str  # for a file
     title: str
     across: str
     ticks: tuple[Tick, ...]
@@ -58,11 +59,6 @@ class Plot:
     def height(self) -> int:
         """Of the whole drawing."""
         return ABOVE_KEY + KEY_ROW * -(-len(self.lines) // KEY_COLUMNS)
-
-    @property
-    def slug(self) -> str:
-        """A name for a file."""
-        return re.sub(r"[^a-z0-9]+", "-", self.title.lower()).strip("-")
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +111,7 @@ def learning_plots(curves: Sequence[Curve]) -> list[Plot]:
     wanted = [measure for measure in LEARNING if any(curve.measure == measure for curve in curves)]
     return [
         _curves_plot(
+            f"learning-{_slug(measure)}",
             f"{measure.replace('cider_d', 'CIDEr-D')} on the validation split, seed 1",
             [curve for curve in curves if curve.measure == measure],
         )
@@ -125,10 +122,15 @@ def learning_plots(curves: Sequence[Curve]) -> list[Plot]:
 def figure_plot(figure: Figure, curves: Iterable[Curve]) -> Plot | None:
     """A figure of a paper; None where nothing of it was run."""
     shown = [curve for curve in curves if curve.method in figure.methods and curve.measure == figure.measure]
-    return _curves_plot(f"{figure.name}: {figure.title}", shown) if shown else None
+    return _curves_plot(_slug(figure.name), f"{figure.name}: {figure.title}", shown) if shown else None
 
 
-def _curves_plot(title: str, curves: Sequence[Curve]) -> Plot:
+def _slug(name: str) -> str:
+    """A name as part of a file's."""
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+
+
+def _curves_plot(name: str, title: str, curves: Sequence[Curve]) -> Plot:
     points = {
         f"{curve.method}, seed {curve.seed}": [
             (float(step), value) for step, value in zip(curve.steps, curve.values, strict=True)
@@ -136,7 +138,7 @@ def _curves_plot(title: str, curves: Sequence[Curve]) -> Plot:
         for curve in curves
     }
     methods = list(dict.fromkeys(curve.method for curve in curves))
-    return _lines_plot(title, "steps", points, [methods.index(curve.method) for curve in curves])
+    return _lines_plot((name, title, "steps"), points, [methods.index(curve.method) for curve in curves])
 
 
 def table_plot(table: Table, found: Findings) -> Plot | None:
@@ -153,17 +155,16 @@ def table_plot(table: Table, found: Findings) -> Plot | None:
         if known:
             points[row.label] = known
     label = re.sub(r"[\d.]+", "", table.columns[0].label).strip(" =")
-    title = f"{table.name}: {table.title}"
-    return _lines_plot(title, label, points, range(len(points))) if points else None
+    words = _slug(table.name), f"{table.name}: {table.title}", label
+    return _lines_plot(words, points, range(len(points))) if points else None
 
 
 def _lines_plot(
-    title: str,
-    across: str,
+    words: tuple[str, str, str],
     points: Mapping[str, Sequence[tuple[float, float]]],
     groups: Iterable[int],
 ) -> Plot:
-    """Lines by their names; those of one group have one colour."""
+    """Lines by their names, those of one group in one colour; words: name, title and what is across."""
     axes = _Axes.around(
         [x for line in points.values() for x, _ in line], [y for line in points.values() for _, y in line]
     )
@@ -173,7 +174,7 @@ def _lines_plot(
         key = LEFT + column * (RIGHT - LEFT) / KEY_COLUMNS, ABOVE_KEY + KEY_ROW * row + 6.0
         colour, dash = COLOURS[group % len(COLOURS)], DASHES[group // len(COLOURS) % len(DASHES)]
         lines.append(Series(name, colour, dash, _points(axes, line), key))
-    return Plot(title, across, *axes.ticks(), lines=tuple(lines))
+    return Plot(*words, *axes.ticks(), lines=tuple(lines))
 
 
 def _points(axes: _Axes, line: Sequence[tuple[float, float]]) -> str:
@@ -191,4 +192,4 @@ def front_plot(marks: Sequence[Mark]) -> Plot | None:
         is_free = all(abs(dot.x - x) > 95 or abs(dot.y - y) > 11 for dot in dots if dot.label)
         dots.append(Dot(x, y, mark.name, mark.name if is_free else "", mark.is_best))
     title = "CIDEr-D (up) against R@1 by the judge (across); large: no other is better in both"
-    return Plot(title, "R@1", *axes.ticks(), dots=tuple(dots))
+    return Plot("front", title, "R@1", *axes.ticks(), dots=tuple(dots))

@@ -23,8 +23,7 @@ def write_reproduction_markdown(path: Path, found: Findings) -> None:
     ).get_template("plot.svg")
     drawn = {
         chapter.paper.name: {
-            f"{path.stem}-{chapter.paper.name}-{plot.slug}.svg": plot
-            for plot in chapter_plots(chapter, found)
+            f"{chapter.paper.name}-{plot.name}.svg": plot for plot in chapter_plots(chapter, found)
         }
         for chapter in found.chapters
     }

@@ -132,11 +132,11 @@ class Findings:
         plain = marks[0]
         enough = [mark for mark in marks if mark.accuracy >= plain.accuracy]
         return {
-            "the most accurate": max(marks, key=lambda mark: mark.accuracy),
+            "the most accurate": max(marks, key=lambda mark: (mark.accuracy, mark.found)),
             f"no less accurate than {plain.name}, and finds its picture most often": max(
-                enough, key=lambda mark: mark.found
+                enough, key=lambda mark: (mark.found, mark.accuracy)
             ),
-            "finds its picture most often": max(marks, key=lambda mark: mark.found),
+            "finds its picture most often": max(marks, key=lambda mark: (mark.found, mark.accuracy)),
         }
 
     def curves_of(self, paper: Paper) -> list[Curve]:
