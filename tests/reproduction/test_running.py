@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
+import numpy as np
 import pytest
 from tests.report.page import Page
 from tests.reproduction.tiny import PAPER, tiny_shop
@@ -29,7 +30,7 @@ from tellapart.run import Run
 FILES = {
     *(f"base-{seed}-{way}" for seed in (1, 2) for way in ("greedy", "samples5", LOG)),
     *(f"base-{seed}-ranks" for seed in (1, 2)),
-    *(f"more-1-{way}" for way in ("greedy", "beam10", "margin", "samples5", LOG)),
+    *(f"more-1-{way}" for way in ("greedy", "beam10", "margin", "samples5", "penalties", LOG)),
 }
 
 
@@ -68,6 +69,16 @@ def test_everything_wanted_is_kept(finished: Workshop) -> None:
         assert chosen in json.loads(beam)["captions"]
 
 
+def test_words_cost_no_more_by_smile_than_by_likelihood(finished: Workshop) -> None:
+    lines = [json.loads(line) for line in captions(finished.shelf.folder)["more-1-penalties"]]
+    for line in lines:
+        assert " ".join(word for word, _, _ in line["penalties"]) == line["captions"][0]
+        assert all(0 <= smile <= mle for _, mle, smile in line["penalties"])
+    found = found_in(finished)
+    means = [np.mean([mle for _, mle, _ in line["penalties"]]) for line in lines]
+    assert found.value("more/penalties", "Penalty-MLE") == pytest.approx(np.mean(means))
+
+
 def test_figures_verdicts_and_reports(finished: Workshop, tmp_path: Path) -> None:
     found = found_in(finished)
     assert sorted(found.seeds("base/greedy")) == [1, 2]
@@ -88,6 +99,7 @@ def test_figures_verdicts_and_reports(finished: Workshop, tmp_path: Path) -> Non
     assert "tellapart reproduce tiny" in told
     assert finished.digest(finished.plan.methods["base"]) in told
     assert "It is very small." in told
+    assert "by MLE → by SMILE" in told
     assert "training.rank_by={judge}" in told
     assert str(finished.out) not in told
     for plot in ("front", "figure-2", "figure-3", "learning-recall"):
@@ -98,7 +110,7 @@ def test_figures_verdicts_and_reports(finished: Workshop, tmp_path: Path) -> Non
     page = Page(tmp_path / "tiny.html")
     assert page.pictures
     assert all(source.startswith("data:image/jpeg;base64,") for source in page.sources)
-    assert sum("SHA-256 of their ids" in text for text in page.texts) == 1
+    assert sum("SHA-256 of their ids" in text for text in page.texts) == 2  # captions, and what words cost
     assert any("Figure 3: how words grow" in text for text in page.texts)
 
 

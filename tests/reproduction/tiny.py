@@ -36,7 +36,7 @@ PAPER = Paper(
     "tiny",
     "A tiny paper",
     (BASE, MORE),
-    {"base": ("greedy", "samples5", "ranks"), "more": ("greedy", "margin", "samples5")},
+    {"base": ("greedy", "samples5", "ranks"), "more": ("greedy", "margin", "samples5", "penalties")},
     (
         Table(
             "Table 1",
@@ -72,7 +72,7 @@ PAPER = Paper(
             ),
         ),
     ),
-    Showing(("base/greedy", "more/greedy")),
+    Showing(("base/greedy", "more/greedy"), penalties=("more/penalties",)),
     figures=(Figure("Figure 3", "how words grow", "words", ("more",)),),
     notes=("It is very small.",),
     plot="Table 1",

@@ -19,7 +19,7 @@ from tellapart.reproduction.measuring import Bench, Figures
 from tellapart.reproduction.plan import Cell, Claim, Job, Paper, cell
 from tellapart.reproduction.running import Workshop, cells_on
 from tellapart.reproduction.score_files import read_scores, write_scores
-from tellapart.reproduction.shelf import LOG, Made, about_here
+from tellapart.reproduction.shelf import LOG, Line, Made, about_here
 from tellapart.reproduction.verdicts import Judged, judge
 from tellapart.reproduction.writing import Watch
 from tellapart.sources import by_hash
@@ -289,7 +289,7 @@ def _measured(
         made.append(kept.made)
         lines, name = kept.lines, Cell(job.method.name, way.name)
         if job.seed == 1 and lines[0].captions:
-            captions[name] = {line.image_id: line.captions[0] for line in lines}
+            captions[name] = {line.image_id: _told(line) for line in lines}
         path = shop.out / "scores" / f"{job.name}-{way.name}.npz"
         measured_by = repr((bench.judge.identity, bench.encoder, tellapart.__version__)).encode()
         key = hashlib.sha256(kept.path.read_bytes() + measured_by).hexdigest()
@@ -299,6 +299,13 @@ def _measured(
             write_scores(path, figures.scores, key=key)
         cells.setdefault(name, {})[job.seed] = figures
     return cells, made, captions
+
+
+def _told(line: Line) -> str:
+    """What a gallery shows of a picture: its caption or, where that is known, what each word of it cost."""
+    if not line.penalties:
+        return line.captions[0]
+    return ", ".join(f"{word} {mle:.2f} → {smile:.2f}" for word, mle, smile in line.penalties)
 
 
 def _curves(shop: Workshop) -> Iterator[Curve]:
@@ -325,23 +332,29 @@ def _galleries(
     captions: Captions,
 ) -> tuple[Gallery, ...]:
     """Pictures by the hash of their ids; and those whose rank the last method changed most, either way."""
-    names = [cell(text) for text in paper.gallery.cells]
-    shown = [one for one in (Cell(chosen.name(name.method), name.way) for name in names) if one in captions]
+
+    def run(names: Sequence[str]) -> list[Cell]:
+        sized = (Cell(chosen.name(cell(text).method), cell(text).way) for text in names)
+        return [one for one in sized if one in captions]
+
+    shown, punished = run(paper.gallery.cells), run(paper.gallery.penalties)
     if not shown:
         return ()
     by_id = {some.image_id: some for some in shop.shown.test}
 
-    def exhibit(example: Example) -> Exhibit:
-        said = tuple((str(name), captions[name][example.image_id]) for name in shown)
+    def exhibit(example: Example, names: Sequence[Cell] = shown) -> Exhibit:
+        said = tuple((str(name), captions[name][example.image_id]) for name in names)
         return Exhibit(example.image_id, example.path, example.captions[0], said)
 
-    hashed = Gallery(
-        f"the first {SHOWN} test pictures in the order of the SHA-256 of their ids",
-        tuple(exhibit(some) for some in by_hash(shop.shown.test)[:SHOWN]),
-    )
+    first = by_hash(shop.shown.test)[:SHOWN]
+    by_chance = f"the first {SHOWN} test pictures in the order of the SHA-256 of their ids"
+    hashed = [Gallery(by_chance, tuple(exhibit(some) for some in first))]
+    if punished:
+        rule = f"-ln p of each word that people wrote, by MLE → by SMILE, of {by_chance}"
+        hashed.append(Gallery(rule, tuple(exhibit(some, punished) for some in first)))
     gains = _gains(cells, shown)
     if not gains:
-        return (hashed,)
+        return tuple(hashed)
     told = f"by the judge, of {shown[-1]} against {shown[0]}, seed 1; ties by id"
     best = Gallery(
         f"the {SHOWN} largest gains in the rank of the own picture {told}",
@@ -350,7 +363,7 @@ def _galleries(
     worst = Gallery(
         f"the {SHOWN} largest losses in that rank {told}", _pick(gains[::-1][:SHOWN], by_id, exhibit)
     )
-    return hashed, best, worst
+    return (*hashed, best, worst)
 
 
 def _pick(names: Sequence[str], by_id: Mapping[str, Example], exhibit: Any) -> tuple[Exhibit, ...]:

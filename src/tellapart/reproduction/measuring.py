@@ -81,6 +81,8 @@ class Bench:
         """
         if way.kind in ("retrieval", "likelihood"):
             return Figures(_of_ranks(way, lines), ())
+        if way.kind == "penalties":
+            return Figures(_of_penalties(lines), ())
         first = {line.image_id: line.captions[0] for line in lines}
         tokens = tuple(map(tuple, tokenize_all(list(first.values()))))
         if known is not None:
@@ -121,6 +123,17 @@ class Bench:
         signature = f"{found[0].signature}|near:{self.company.shape[1]}-by-{self.encoder}"
         own = mean_score(COSINE, matrix.diagonal().astype(np.float64), f"retriever:{self.judge.identity}")
         return {one.name: one for one in (*found, mean_score(NEAR, recalled(near, 1), signature), own)}
+
+
+def _of_penalties(lines: Sequence[Line]) -> Scores:
+    """The mean over the words of a caption, then over captions."""
+    scores = [
+        mean_score(
+            name, [float(np.mean([one[place] for one in line.penalties])) for line in lines], "mean:words"
+        )
+        for name, place in (("Penalty-MLE", 1), ("Penalty-SMILE", 2))
+    ]
+    return Scores(tuple(line.image_id for line in lines), {score.name: score for score in scores}, {})
 
 
 def _of_ranks(way: Way, lines: Sequence[Line]) -> Scores:

@@ -16,7 +16,9 @@ from tellapart.errors import UnknownName
 from tellapart.registry import suggest
 
 MethodKind = Literal["train", "entropy", "simplest", "simpler", "single", "people"]
-WayKind = Literal["beam", "sample", "consensus", "oracle", "margin", "retrieval", "likelihood", "people"]
+WayKind = Literal[
+    "beam", "sample", "consensus", "oracle", "margin", "retrieval", "likelihood", "penalties", "people"
+]
 Direction = Literal["above", "below", "alike", "not above"]
 
 # In changes, {teacher} is the retriever that teaches, and {judge} the other one, by which a run's learning is
@@ -68,6 +70,7 @@ class Way:
            retrieval   ranks of pictures and people's sentences by likelihood, both ways, plain and by m-RNN's
            Eq. 7.
            likelihood  ranks of the own picture by the likelihood of the captions of another way.
+           penalties   what each word that people wrote costs the captioner, by MLE and by SMILE.
            people      what people wrote.
     """
 
@@ -187,9 +190,10 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Showing:
-    """Which cells stand side by side under pictures, the plain one first."""
+    """Which cells stand side by side under pictures, the plain one first; and those of penalties."""
 
     cells: tuple[str, ...]
+    penalties: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,6 +57,9 @@ class Line:
     captions: tuple[str, ...] = ()
     logprobs: tuple[float, ...] = ()
     ranks: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    penalties: tuple[
+        tuple[str, float, float], ...
+    ] = ()  # a word of the caption, its -ln p by MLE and by SMILE
 
     def to_json(self) -> dict[str, Any]:
         """As plain values; what is not there is left out."""
@@ -80,6 +83,7 @@ class Kept:
                 tuple(entry.get("captions", ())),
                 tuple(entry.get("logprobs", ())),
                 entry.get("ranks", {}),
+                tuple((word, mle, smile) for word, mle, smile in entry.get("penalties", ())),
             )
             for entry in self.entries
         ]

@@ -30,6 +30,7 @@ _ALL = (
     Way("best5", "consensus", of="samples20", by="cider", keep=SET, sets=True, minutes=1.0),
     Way("ranks", "retrieval", minutes=32.0),
     Way("likelihood", "likelihood", of="beam5", minutes=6.0),
+    Way("penalties", "penalties", minutes=0.2),
 )
 
 WAYS: Mapping[str, Way] = {way.name: way for way in _ALL}

@@ -15,6 +15,7 @@ from tellapart.captioning import Describer, Wish, describe_corpus, draw_corpus, 
 from tellapart.consensus import BEST, Consensus, Reranked, rerank_by_consensus, rerank_by_oracle
 from tellapart.corpus import Corpus, build_corpus
 from tellapart.data.examples import Example
+from tellapart.data.text import words
 from tellapart.decoding.sampling import Sampling
 from tellapart.judges import find_author, judge_by_likelihood
 from tellapart.metrics.retrieval import ranks
@@ -31,6 +32,7 @@ from tellapart.retrievers.neighbours import nearest_others
 from tellapart.sources import by_hash, read_examples, split_of
 from tellapart.training_neighbours import Sight, gather_training_set, refined_sight
 from tellapart.vision.features import in_order
+from tellapart.word_penalties import predict_words, spell, word_penalties
 
 SPLIT = "test"
 PLAIN_RANKS, EQ7_RANKS, PICTURE_RANKS = "plain", "image-to-sentence", "sentence-to-image"
@@ -102,6 +104,7 @@ class Writer:
             "margin": self._tell_apart,
             "retrieval": self._retrieve,
             "likelihood": self._find_own,
+            "penalties": self._punish,
         }
         with torch.inference_mode():
             return list(works[way.kind](way, before))
@@ -185,6 +188,19 @@ class Writer:
         found: Int64[np.ndarray, " n"] = ranks(np.asarray(scores))
         for line, rank in zip(before, found.tolist(), strict=True):
             yield Line(line.image_id, ranks={"likelihood": [rank]})
+
+    def _punish(self, way: Way, before: Sequence[Line]) -> Iterator[Line]:
+        """Of the first caption that people wrote of each picture."""
+        captioner, rules = self.describer.saved.captioner.eval(), self.recipe.data.rules()
+        for row, some in enumerate(self.shown.test):
+            caption = " ".join(words(some.captions[0], rules))
+            spelled = spell(captioner.text, caption)
+            expected = predict_words(captioner, self.corpus.vision([row]), spelled)
+            found, _ = word_penalties(expected, spelled, captioner.text)
+            pairs = zip(spelled.words, found, strict=True)
+            penalties = tuple((word, round(one.mle, 3), round(one.smile, 3)) for word, one in pairs)
+            yield Line(some.image_id, (caption,), penalties=penalties)
+            self.watch(way.name, row + 1, len(self.shown.test))
 
 
 def write_people(shown: Shown) -> list[Line]:
