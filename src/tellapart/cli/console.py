@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -25,6 +26,7 @@ from rich.text import Text
 
 from tellapart.errors import TellapartError
 
+_WIDER_THAN_ANY_ROW = 1000
 _BREAKS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 stderr = Console(stderr=True, soft_wrap=True, highlight=False, markup=False)
@@ -74,8 +76,9 @@ def tell(line: str) -> None:
 
 
 def tell_table(table: Table) -> None:
-    """A table for people on stdout, as wide as the screen."""
-    screen = Console(markup=False, highlight=False)
+    """A table for people on stdout, as wide as the screen; in a file or a pipe, a row a line."""
+    wide = None if sys.stdout.isatty() or "COLUMNS" in os.environ else _WIDER_THAN_ANY_ROW
+    screen = Console(markup=False, highlight=False, width=wide)
     with screen.capture() as drawn:
         screen.print(table)
     for line in drawn.get().splitlines():

@@ -6,13 +6,12 @@ from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from tellapart.captioners.parts import CAPTIONERS
 from tellapart.captioners.settings.kinds import CaptionerPart
-from tellapart.cli.console import say
+from tellapart.cli.console import say, tell_table
 from tellapart.data.readers import FORMATS
 from tellapart.data.text import PRESETS
 from tellapart.extras import in_short
@@ -80,7 +79,7 @@ def list_parts(
         table.add_column(column, overflow="fold", no_wrap=column in ("name", "parameters"))
     for row in rows:
         table.add_row(*(Text(_cell(value)) for value in row.values()))
-    Console(markup=False, highlight=False).print(table)
+    tell_table(table)
 
 
 def _rows(kind: Kind) -> list[dict[str, object]]:
