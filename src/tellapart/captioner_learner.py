@@ -146,7 +146,7 @@ class CaptionerLearner:
         return Ranking(self.recipe.training.rank_by, self.ready.val_set.examples)
 
     def validate(self) -> Fit:
-        """The fit to the validation split; where the recipe stops by it, CIDEr-D of greedy captions too.
+        """The fit to the validation split; where the recipe stops by what captions are like, of greedy ones.
 
         On the processor, wherever it is trained.
         """
@@ -170,7 +170,7 @@ class CaptionerLearner:
         return replace(fit, mean_rank=float(found.mean()), recall=float((found == 0).mean()))
 
     def save(self, run: Run) -> None:
-        """As the best captioner of the run; it says which retrievers it was trained to please."""
+        """As the captioner of the run; it says which retrievers it was trained to please."""
         saved = self.ready.saved
         teachers = (*saved.settings.taught_by, *self.supplies.taught_by)
         settings = saved.settings.model_copy(update={"taught_by": tuple(dict.fromkeys(teachers))})

@@ -43,8 +43,9 @@ class Fit:
 
     def __str__(self) -> str:
         cider = "" if self.cider_d is None else f", CIDEr-D {self.cider_d:.3f}"
-        rank = "" if self.mean_rank is None else f", mean rank {self.mean_rank:.1f}, R@1 {self.recall:.1%}"
-        return f"perplexity {self.perplexity:.2f}, next word right {self.accuracy:.1%}{cider}{rank}"
+        rank = "" if self.mean_rank is None else f", mean rank {self.mean_rank:.1f}"
+        recall = "" if self.recall is None else f", R@1 {self.recall:.1%}"
+        return f"perplexity {self.perplexity:.2f}, next word right {self.accuracy:.1%}{cider}{rank}{recall}"
 
     def to_json(self) -> dict[str, float]:
         """As plain numbers; what was not measured is left out."""

@@ -4,7 +4,7 @@ recipe.toml        the resolved recipe
 environment.json   versions, machine and commit it ran on
 metrics.jsonl      one line a log entry, up to the newest checkpoint after a resume
 checkpoints/       step-00000123.pt; only the newest is kept
-captioner/         the best captioner by the validation metric; of a retriever's run, retriever/
+captioner/         what is kept: the best by the validation metric, or the last; or retriever/
 stages/            what the recipe wants made first: a folder a stage, another run or caption files
 predictions/       captions of a split, one JSONL a split and beam
 evaluations/       what `tellapart evaluate` measured, one JSON a split and beam
@@ -47,7 +47,7 @@ class Run:
 
     @property
     def captioner(self) -> Path:
-        """The best captioner so far."""
+        """The captioner that is kept."""
         return self.folder / "captioner"
 
     @property

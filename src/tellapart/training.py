@@ -131,7 +131,7 @@ def prepare_learner(recipe: AnyRecipe, *, watch: Watch, world: World = ALONE) ->
 
 
 def train(recipe: AnyRecipe, folder: Path, *, resume: bool = False, world: World = ALONE) -> Run:
-    """Train a recipe to the end, its stages first; the best captioner or retriever is in the run's folder."""
+    """Train a recipe to the end, its stages first; what is kept of it is in the run's folder."""
     for one in trainings(recipe, folder, resume=resume, world=world):
         for report in train_steps(one.recipe, one.run, one.learner, world=world):
             if report.interrupted:

@@ -64,7 +64,9 @@ def test_every_recipe_loads_on_drawn_scenes(root: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("method", PLAN.methods.values(), ids=str)
 def test_no_judge_is_a_teacher(method: Method, root: Path) -> None:
     assert all("judge" not in change for change in method.changes if change != WATCHED)
-    assert WATCHED not in method.changes or "training.keep=last" in method.changes  # it only looks on
+    if WATCHED in method.changes:  # it only looks on
+        assert {"training.keep=last", "training.patience=0"} <= set(method.changes)
+        assert "replace_every" not in str(method.changes)
     if any("objective.name=" in change for change in method.changes):
         ground = Ground("flickr8k", (f"data.root={root}",), "judge", "reranker")
         objective = str(loaded(ground, method, root).objective)

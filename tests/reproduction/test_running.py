@@ -18,9 +18,10 @@ from tests.report.page import Page
 from tests.reproduction.tiny import PAPER, tiny_shop
 
 from tellapart.errors import TellapartError
+from tellapart.report.reproduction_charts import chapter_plots
 from tellapart.report.reproduction_markdown import write_reproduction_markdown
 from tellapart.report.reproduction_page import write_reproduction_page
-from tellapart.reproduction.budget import Chosen
+from tellapart.reproduction.budget import Chosen, shorten
 from tellapart.reproduction.findings import Findings, gather
 from tellapart.reproduction.plan import Plan
 from tellapart.reproduction.running import Screen, Workshop
@@ -158,6 +159,44 @@ def test_another_methods_captions_are_refused(finished: Workshop, tmp_path: Path
         shelf.read(job, "greedy", digest="any")
 
 
+def test_a_run_of_other_settings_is_refused(finished: Workshop, tmp_path: Path) -> None:
+    out = tmp_path / "other"
+    shutil.copytree(finished.out, out)
+    shutil.rmtree(out / "captions")
+    shop = tiny_shop(out)
+    longer = replace(
+        shop.plan.methods["more"], changes=(*shop.plan.methods["more"].changes, "training.epochs=2")
+    )
+    shop = replace(shop, plan=Plan({**shop.plan.methods, "more": longer}, shop.plan.ways))
+    failed = shop.run()
+    assert list(failed) == ["more-1"]
+    assert "made with other settings" in failed["more-1"].problem
+    assert not any(name.startswith("more") for name in captions(out / "captions"))
+
+
+def test_the_best_is_named_against_the_first_row(finished: Workshop) -> None:
+    found = found_in(finished)
+    marks = {mark.name: mark for mark in found.marks(PAPER)}
+    best = list(found.best(PAPER).values())
+    assert best[0].accuracy == max(mark.accuracy for mark in marks.values())
+    assert best[1].accuracy >= marks["base/greedy"].accuracy
+    assert best[2].found == max(mark.found for mark in marks.values())
+    without = replace(
+        found, cells={name: seeds for name, seeds in found.cells.items() if name.method != "base"}
+    )
+    assert without.marks(PAPER)
+    assert without.best(PAPER) == {}
+
+
+def test_a_figure_of_fewer_epochs_shows_what_was_run(finished: Workshop) -> None:
+    found = found_in(finished)
+    chosen = Chosen(shorten(found.chosen.plan, 0.5), 0.5)
+    curves = tuple(replace(curve, method=chosen.name(curve.method)) for curve in found.curves)
+    smaller = replace(found, chosen=chosen, curves=curves)
+    plots = {plot.name: plot for plot in chapter_plots(smaller.chapters[0], smaller)}
+    assert [line.name for line in plots["figure-3"].lines] == ["more~0.5, seed 1"]
+
+
 def test_a_killed_program_goes_on_where_it_was(finished: Workshop, tmp_path: Path) -> None:
     out = tmp_path / "killed"
     program = [sys.executable, "-m", "tests.reproduction.tiny", str(out)]
@@ -187,7 +226,8 @@ def test_two_programs_in_one_folder_train_a_base_once(finished: Workshop, tmp_pa
 
 def test_a_method_that_cannot_run_keeps_no_other_from_it(finished: Workshop, tmp_path: Path) -> None:
     out = tmp_path / "failing"
-    shutil.copytree(finished.out / "runs", out / "runs")
+    for part in ("runs", "settings"):
+        shutil.copytree(finished.out / part, out / part)
     shutil.rmtree(out / "runs" / "more-1")
     (out / "captions").mkdir()
     shop = tiny_shop(out)

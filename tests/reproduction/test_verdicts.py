@@ -149,7 +149,31 @@ def test_the_opposite_is_said_only_where_it_is_shown(one: list[float], other: li
     above, below = judge(claim("above"), cells), judge(claim("below"), cells)
     assert (above.said == "does not: the opposite is so") == (below.verdict == "holds")
     if above.verdict == below.verdict == "does not":
-        assert above.said == below.said == "does not: cannot be told from chance"
+        assert above.said == below.said == "does not: not shown, nor is the opposite"
+
+
+def test_of_several_parts_it_is_said_how_many_are_opposed() -> None:
+    low, high = {1: figures([1.0] * 8)}, {1: figures([2.0] * 8)}
+    cells = {"a/x": high, "b/x": low, "c/x": high}
+    parts = (Part("M", "a/x", "above", "b/x"), Part("M", "b/x", "above", "a/x"))
+    assert (
+        judge(Claim("c", "w", "p", parts), cells).said == "holds in part: the opposite is so of 1 of 2 parts"
+    )
+    parts = (Part("M", "a/x", "above", "c/x"), Part("M", "b/x", "above", "a/x"))
+    assert judge(Claim("c", "w", "p", parts), cells).said == "does not: the opposite is so of 1 of 2 parts"
+
+
+def test_a_measure_of_the_first_seed_alone_is_not_missing_in_others() -> None:
+    way = Way("x", "beam")
+    plan = Plan({name: Method(name, "", seeds=3) for name in "ab"}, {"a": (way,), "b": (way,)})
+
+    def fluent(value: float) -> Figures:
+        score = mean_score("Perplexity", [value] * 8, "s")
+        return Figures(Scores(tuple(f"i{number}" for number in range(8)), {"Perplexity": score}, {}), ())
+
+    cells = {"a/x": {1: fluent(9.0), 2: figures([0.0] * 8)}, "b/x": {1: fluent(5.0), 2: figures([0.0] * 8)}}
+    judged = judge(claim("above", measure="Perplexity"), cells, plan)
+    assert (judged.said, judged.parts[0].planned) == ("holds", 1)
 
 
 def test_not_above_allows_less_and_a_little_more() -> None:

@@ -123,4 +123,5 @@ def _tell_end(last: Report | None, training: Training, *, as_json: bool) -> None
     if stopped_by:
         tell(f"ended by training.{stopped_by}")
     if not training.stage:
-        tell(f"the best {kind} is in {folder}; try: tellapart {_TRY[kind]} {folder}")
+        kept = training.recipe.training.keep  # the best one, or the last
+        tell(f"the {kept} {kind} is in {folder}; try: tellapart {_TRY[kind]} {folder}")

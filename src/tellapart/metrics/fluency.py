@@ -65,7 +65,7 @@ def fluency(material: Material, config: FluencyConfig) -> list[Score]:
 
 
 def corpus_perplexity(sums: Floats) -> Floats:
-    """Of all captions together, by the sums of their nats and tokens (…, 2)."""
+    """By the sums of nats and tokens (…, 2), of one caption or of many."""
     return np.asarray(np.exp(sums[..., 0] / sums[..., 1]))
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tellapart.report.charts import Tick
 from tellapart.reproduction.findings import Chapter, Curve, Findings, Mark
@@ -101,7 +101,7 @@ def chapter_plots(chapter: Chapter, found: Findings) -> list[Plot]:
     paper, curves = chapter.paper, found.curves_of(chapter.paper)
     plots = [front_plot(found.marks(paper))]
     plots += [table_plot(table, found) for table in paper.tables if table.is_curve]
-    plots += [figure_plot(figure, curves) for figure in paper.figures]
+    plots += [figure_plot(_sized(figure, found), curves) for figure in paper.figures]
     plots += learning_plots([curve for curve in curves if curve.seed == 1])
     return [plot for plot in plots if plot is not None]
 
@@ -117,6 +117,11 @@ def learning_plots(curves: Sequence[Curve]) -> list[Plot]:
         )
         for measure in wanted
     ]
+
+
+def _sized(figure: Figure, found: Findings) -> Figure:
+    """The figure of what was run: a smaller size under its own name."""
+    return replace(figure, methods=tuple(map(found.chosen.name, figure.methods)))
 
 
 def figure_plot(figure: Figure, curves: Iterable[Curve]) -> Plot | None:

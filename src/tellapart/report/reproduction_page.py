@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from jinja2 import Environment, PackageLoader, select_autoescape
+from jinja2 import Environment, PackageLoader
 
 from tellapart.errors import TellapartError
 from tellapart.report.reproduction_charts import Plot, chapter_plots
@@ -80,7 +80,7 @@ def write_reproduction_page(path: Path, found: Findings) -> None:
     """Write the page picture by picture: memory does not grow with their number."""
     pages = Environment(
         loader=PackageLoader("tellapart.report"),
-        autoescape=select_autoescape(["html"]),
+        autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
     )

@@ -59,7 +59,7 @@ def fit(plan: Plan, minutes: float, *, pace: float = 1.0) -> Chosen:
     for share in SHARES:
         if fits(chosen.plan):
             return chosen
-        said = f"{share:g} of the epochs of every method, which is then called so: mrnn~{share:g}"
+        said = f"{share:g} of the epochs of every method, one at least; it is then called so: mrnn~{share:g}"
         one_seed = plan.with_seeds(1)
         chosen = Chosen(shorten(one_seed, share), share, (chosen.given_up[0], said))
     return chosen if fits(chosen.plan) else _with_fewer(chosen, minutes, fits)

@@ -122,18 +122,20 @@ class Findings:
         return [Mark(name, *place, is_best=name in front(known)) for name, place in known.items()]
 
     def best(self, paper: Paper) -> dict[str, Mark]:
-        """The mark that is best in each of three senses, by the words for it; none where nothing is drawn.
+        """The mark that is best in each of three senses, by the words for it.
 
-        What is held to be accurate enough is what stands in the table's first row: the plain captioner.
+        What is held to be accurate enough is what stands in the table's first row, the plain captioner;
+        without it nothing is best.
         """
         marks = self.marks(paper)
-        if not marks:
+        first = next((table.rows[0].ours for table in paper.tables if table.name == paper.plot), "")
+        start = next((mark for mark in marks if mark.name == first), None)
+        if start is None:
             return {}
-        plain = marks[0]
-        enough = [mark for mark in marks if mark.accuracy >= plain.accuracy]
+        enough = [mark for mark in marks if mark.accuracy >= start.accuracy]
         return {
             "the most accurate": max(marks, key=lambda mark: (mark.accuracy, mark.found)),
-            f"no less accurate than {plain.name}, and finds its picture most often": max(
+            f"no less accurate than {start.name}, and finds its picture most often": max(
                 enough, key=lambda mark: (mark.found, mark.accuracy)
             ),
             "finds its picture most often": max(marks, key=lambda mark: (mark.found, mark.accuracy)),
@@ -291,10 +293,11 @@ def _measured(
         if job.seed == 1 and lines[0].captions:
             captions[name] = {line.image_id: _told(line) for line in lines}
         path = shop.out / "scores" / f"{job.name}-{way.name}.npz"
-        measured_by = repr((bench.judge.identity, bench.encoder, tellapart.__version__)).encode()
-        key = hashlib.sha256(kept.path.read_bytes() + measured_by).hexdigest()
+        fluently = way.fluency and job.seed == 1
+        measured_by = (bench.judge.identity, bench.encoder, tellapart.__version__, way.sets, fluently)
+        key = hashlib.sha256(kept.path.read_bytes() + repr(measured_by).encode()).hexdigest()
         scores = read_scores(path, key=key)
-        figures = bench.measure(way, lines, known=scores, fluently=way.fluency and job.seed == 1)
+        figures = bench.measure(way, lines, known=scores, fluently=fluently)
         if scores is None:
             write_scores(path, figures.scores, key=key)
         cells.setdefault(name, {})[job.seed] = figures

@@ -17,6 +17,7 @@ from tellapart.reproduction.plan import PLACE, Method
 
 FLICKR8K, SHAPES = "flickr8k", "shapes"
 SCENES, SEED = 1000, 1  # of drawn scenes
+NO_CLOCK = "training.core_minutes=0"  # a slower machine shall not make another captioner
 _RETRIEVER = ("data.scenes=2000", "retriever.width=128", "retriever.dropout=0.1", "training.epochs=8")
 
 
@@ -99,7 +100,7 @@ def photographs(root: Path) -> Ground:
     changes = (
         f"data.root={root.absolute()}",
         "decoding.max_words=30",  # as many as a training caption may have: SMILE's are long
-        "training.core_minutes=0",  # a slower machine shall not make another captioner
+        NO_CLOCK,
     )
     return Ground(FLICKR8K, changes, "judge", "reranker")
 
@@ -117,6 +118,7 @@ def drawn_scenes(folder: Path, *, scenes: int = SCENES) -> Ground:
             "data.min_count=1",
             "encoder.name=patches",
             "training.epochs=6",
+            NO_CLOCK,
         ),
         "judge-of-shapes",
         "teacher-of-shapes",
@@ -135,7 +137,7 @@ def drawn_scenes(folder: Path, *, scenes: int = SCENES) -> Ground:
             "neuraltalk": ("captioner.embedding=128", "captioner.hidden=128", "captioner.dropout=0.1"),
             "adaptive": ("captioner.width=128", "captioner.dropout=0.1"),
         },
-        going_on=("training.epochs=3",),
+        going_on=("training.epochs=3", "training.evaluate_every=30"),
         encoder="patches",
         language_model=False,
         drawn=(folder, scenes),

@@ -27,6 +27,7 @@ from tellapart.vision.parts import load_encoder
 
 ACCURACY = ("bleu", "rouge", "cider", "meteor")
 NEAR, COSINE = "R@1-near", "Judge-cosine"
+OF_ONE_SEED = ("Perplexity", "Perplexity-corpus")  # a language model takes longer than all the rest
 AT, AT_BY_LIKELIHOOD = (1, 5, 10), (1, 5, 50, 500)
 
 

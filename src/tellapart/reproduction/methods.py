@@ -21,13 +21,16 @@ SLOWLY = "optimiser.learning_rate=5e-5"  # captions drawn by chance are noisy te
 TAUGHT = f"objective.retriever={{{TEACHER}}}"
 SPECIFIC = ("objective.name=specificity", TAUGHT, "objective.compat=authors", "objective.mle_weight=1.0")
 LIKELIHOOD, CONTRASTIVE = "objective.name=mle", "objective.name=contrastive"
+# The halves of the training captions as data; `halves` is a method of UNKT's.
+HIGH = ("data.format=jsonl", "data.images=", "data.path={halves}/high.jsonl")
+LOW = ("data.format=jsonl", "data.images=", "data.path={halves}/low.jsonl")
 GAN = ("objective.name=gan", "objective.mle_weight=1.0", SLOWLY)
 
 
 def go_on(
     start: Method, name: str, says: str, *changes: str, minutes: float, seeds: int = 1, priority: int = 2
 ) -> Method:
-    """A method that goes on from another, with as many steps as all that do."""
+    """A method that goes on from another."""
     return Method(
         name,
         says,

@@ -85,7 +85,6 @@ class Workshop:
         it is left out with it. Without the judge or the teacher nothing can be told of any.
         """
         claim_folder(self.out, self.ground)
-        self.check_shelf()  # before hours of work
         self.ground.draw()
         wanted = self._wanted()
         failed: dict[str, TellapartError] = {}
@@ -106,8 +105,10 @@ class Workshop:
 
     def check_shelf(self) -> None:
         """Refuse files that other settings have made."""
-        for job, way in cells_on(self.shelf, self.plan):
-            self.shelf.check(job, way.name, digest=self.digest(job.method, way.name))
+        for job in self.plan.jobs:
+            for way in (*(way.name for way in job.ways), LOG):
+                if self.shelf.holds(job, way):
+                    self.shelf.check(job, way, digest=self.digest(job.method, way))
 
     def _wanted(self) -> list[Job]:
         """Jobs that have something missing on the shelf, and those whose folders such jobs need."""
@@ -147,6 +148,7 @@ class Workshop:
         Another program that runs other methods in the same folder may need the same: it waits, and finds it.
         """
         with self._alone(job.name):
+            self._claim_run(job)
             if not self._is_over(job):
                 self._make_alone(job)
 
@@ -156,8 +158,23 @@ class Workshop:
         lock = self.out / "locks" / what
         lock.parent.mkdir(parents=True, exist_ok=True)
         with lock.open("wb") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                self.screen.say(f"waiting: another program is at {what}")
+                fcntl.flock(file, fcntl.LOCK_EX)
             yield
+
+    def _claim_run(self, job: Job) -> None:
+        """Refuse a folder that other settings have made; of a new one, write down by which it is made."""
+        path, digest = self.out / "settings" / job.name, self.digest(job.method)
+        if not self.folder(job).exists():
+            write_text(path, f"{digest}\n")
+        elif not path.is_file() or path.read_text(encoding="utf-8").strip() != digest:
+            raise TellapartError(
+                f"{self.folder(job)}: this was made with other settings than this plan's",
+                hint="delete it to have it made anew, or name another folder with --out",
+            )
 
     def _make_alone(self, job: Job) -> None:
         folder, kind = self.folder(job), job.method.kind

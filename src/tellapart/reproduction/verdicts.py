@@ -21,7 +21,7 @@ import numpy as np
 from tellapart.arrays import Float32
 from tellapart.comparison import LEVEL, compare
 from tellapart.metrics.score import Floats, Pooled, Score, Scores
-from tellapart.reproduction.measuring import Figures
+from tellapart.reproduction.measuring import OF_ONE_SEED, Figures
 from tellapart.reproduction.plan import Claim, Direction, Part, Plan, cell
 
 Verdict = Literal["holds", "holds in part", "does not", "not run"]
@@ -102,9 +102,13 @@ class Judged:
     def said(self) -> str:
         """The verdict with what has to be known of it."""
         words: str = self.verdict
-        if words == "does not":
-            opposed = any(part.is_opposed for part in self.parts)
-            words += ": the opposite is so" if opposed else ": cannot be told from chance"
+        opposed = sum(part.is_opposed for part in self.parts)
+        if opposed == len(self.parts):
+            words += ": the opposite is so"
+        elif opposed:
+            words += f": the opposite is so of {opposed} of {len(self.parts)} parts"
+        elif words == "does not":
+            words += ": not shown, nor is the opposite"
         if words != "not run" and any(part.seeds < part.planned for part in self.parts):
             words += " (so far: seeds are missing)"
         return words
@@ -131,6 +135,8 @@ def _compare(part: Part, cells: Mapping[str, Seeds], plan: Plan) -> Compared:
         planned = plan.seeds_of(cell(part.one))
     else:
         planned = min(plan.seeds_of(cell(part.one)), plan.seeds_of(cell(part.other)))
+    if part.measure in OF_ONE_SEED:
+        planned = min(planned, 1)
     than = part.than or part.measure
     seeds = [
         seed

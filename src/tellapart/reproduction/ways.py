@@ -37,7 +37,7 @@ WAYS: Mapping[str, Way] = {way.name: way for way in _ALL}
 
 
 def digest_of(way: Way) -> str:
-    """A name for all that decides what comes out of a captioner in a way, the ways it chooses from included.
+    """A name for the settings of a way, of those it chooses from too.
 
     How many seeds it is wanted of, and what is measured of it, changes nothing of that.
     """

@@ -32,7 +32,7 @@ from tellapart.retrievers.neighbours import nearest_others
 from tellapart.sources import by_hash, read_examples, split_of
 from tellapart.training_neighbours import Sight, gather_training_set, refined_sight
 from tellapart.vision.features import in_order
-from tellapart.word_penalties import predict_words, spell, word_penalties
+from tellapart.word_penalties import predict_words, spell, unwritten, word_penalties
 
 SPLIT = "test"
 PLAIN_RANKS, EQ7_RANKS, PICTURE_RANKS = "plain", "image-to-sentence", "sentence-to-image"
@@ -197,8 +197,12 @@ class Writer:
             spelled = spell(captioner.text, caption)
             expected = predict_words(captioner, self.corpus.vision([row]), spelled)
             found, _ = word_penalties(expected, spelled, captioner.text)
-            pairs = zip(spelled.words, found, strict=True)
-            penalties = tuple((word, round(one.mle, 3), round(one.smile, 3)) for word, one in pairs)
+            strange = unwritten(spelled, captioner.text)  # what they cost is what any strange word would
+            penalties = tuple(
+                (word, round(one.mle, 3), round(one.smile, 3))
+                for word, one in zip(spelled.words, found, strict=True)
+                if word not in strange
+            )
             yield Line(some.image_id, (caption,), penalties=penalties)
             self.watch(way.name, row + 1, len(self.shown.test))
 

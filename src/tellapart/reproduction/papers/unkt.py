@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tellapart.reproduction.methods import LIKELIHOOD, go_on
+from tellapart.reproduction.methods import HIGH, LIKELIHOOD, LOW, go_on
 from tellapart.reproduction.plan import Claim, Column, Direction, Method, Paper, Part, Row, Showing, Table
 
-_HIGH = ("data.format=jsonl", "data.images=", "data.path={halves}/high.jsonl")
-_LOW = ("data.format=jsonl", "data.images=", "data.path={halves}/low.jsonl")
 # Likelihood must keep some weight: it is what keeps captions well-formed in two epochs.
 _RISING = 'objective.weight={ kind = "progressive", epochs = 1.0, end = 0.5 }'
 _FIXED = "objective.weight=0.25"  # half of the highest, as theirs is
@@ -44,12 +42,12 @@ METHODS = (
         "transformer-high",
         "the negative teacher p⁻: gone on with generic captions",
         LIKELIHOOD,
-        *_HIGH,
+        *HIGH,
         minutes=4,
         seeds=3,
         priority=0,
     ),
-    go_on(TRANSFORMER, "transformer-low", "p⁺: gone on with specific captions", LIKELIHOOD, *_LOW, minutes=4),
+    go_on(TRANSFORMER, "transformer-low", "p⁺: gone on with specific captions", LIKELIHOOD, *LOW, minutes=4),
     go_on(
         TRANSFORMER,
         "transformer+mle",
@@ -68,7 +66,7 @@ METHODS = (
     _student("-random", "UNKT with random targets", "objective.targets=random"),
     _student("-fixed", "UNKT with a fixed λ", _FIXED),
     _MESHED,
-    go_on(_MESHED, "meshed-high", "the same, gone on with generic captions", LIKELIHOOD, *_HIGH, minutes=6),
+    go_on(_MESHED, "meshed-high", "the same, gone on with generic captions", LIKELIHOOD, *HIGH, minutes=6),
     go_on(
         _MESHED,
         "meshed+unkt",
