@@ -62,3 +62,13 @@ def test_a_folder_of_another_plan_is_refused(tellapart: Tellapart, tmp_path: Pat
     assert found.code == 1
     assert "was run on flickr8k, not on shapes" in found.err
     assert "--out" in found.err
+
+
+def test_without_a_report_only_what_came_out_is_kept(
+    tellapart: Tellapart, real_data: Path, tmp_path: Path
+) -> None:
+    wanted = ("reproduce", "smile", "--data", real_data, "--only", "people")
+    found = tellapart(*wanted, "--out", tmp_path, "--no-report")
+    assert (found.code, found.out) == (0, "")
+    assert [path.name for path in (tmp_path / "captions").iterdir()] == ["people-1-written.jsonl.gz"]
+    assert not list(tmp_path.glob("smile.*"))
