@@ -35,11 +35,14 @@ SOME = {
 
 
 @pytest.mark.parametrize("kind", Kind)
-def test_every_kind_is_listed_in_words_and_as_json(kind: Kind, tellapart: Tellapart) -> None:
+def test_every_kind_is_listed_in_words_and_as_json(
+    kind: Kind, tellapart: Tellapart, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rows = json.loads(tellapart("list", kind, "--json").out)
     names = [row["name"] for row in rows]
     assert SOME[kind] <= set(names)
     assert len(names) == len(set(names))
+    monkeypatch.setenv("COLUMNS", "80")  # some shells export it
     table = tellapart("list", kind)
     assert (table.code, table.err) == (0, "")
     header, *lines = table.out.splitlines()

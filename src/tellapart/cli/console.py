@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -77,7 +76,7 @@ def tell(line: str) -> None:
 
 def tell_table(table: Table) -> None:
     """A table for people on stdout, as wide as the screen; in a file or a pipe, a row a line."""
-    wide = None if sys.stdout.isatty() or "COLUMNS" in os.environ else _WIDER_THAN_ANY_ROW
+    wide = None if sys.stdout.isatty() else _WIDER_THAN_ANY_ROW
     screen = Console(markup=False, highlight=False, width=wide)
     with screen.capture() as drawn:
         screen.print(table)
