@@ -163,6 +163,12 @@ def test_of_several_parts_it_is_said_how_many_are_opposed() -> None:
     assert judge(Claim("c", "w", "p", parts), cells).said == "does not: the opposite is so of 1 of 2 parts"
 
 
+def test_of_a_claim_that_was_not_run_whole_nothing_is_said() -> None:
+    cells = {"a/x": {1: figures([1.0] * 8)}, "b/x": {1: figures([2.0] * 8)}}
+    parts = (Part("M", "a/x", "above", "b/x"), Part("M", "c/x", "above", "a/x"))
+    assert judge(Claim("c", "w", "p", parts), cells).said == "not run"
+
+
 def test_a_measure_of_the_first_seed_alone_is_not_missing_in_others() -> None:
     way = Way("x", "beam")
     plan = Plan({name: Method(name, "", seeds=3) for name in "ab"}, {"a": (way,), "b": (way,)})

@@ -102,6 +102,8 @@ class Judged:
     def said(self) -> str:
         """The verdict with what has to be known of it."""
         words: str = self.verdict
+        if words == "not run":
+            return words
         opposed = sum(part.is_opposed for part in self.parts)
         if opposed == len(self.parts):
             words += ": the opposite is so"
@@ -109,7 +111,7 @@ class Judged:
             words += f": the opposite is so of {opposed} of {len(self.parts)} parts"
         elif words == "does not":
             words += ": not shown, nor is the opposite"
-        if words != "not run" and any(part.seeds < part.planned for part in self.parts):
+        if any(part.seeds < part.planned for part in self.parts):
             words += " (so far: seeds are missing)"
         return words
 
