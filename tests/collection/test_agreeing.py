@@ -9,11 +9,9 @@ from pathlib import Path
 import pytest
 from tests.collection.gallery import PLAN, captions, draw, draw_many, lines, speaker, tell
 
-from tellapart.captioning import Candidate, Describer, Wish, describe, load
-from tellapart.collection import gathering
+from tellapart.captioning import Describer, load
 from tellapart.collection.attempts import SAMPLES
 from tellapart.collection.session import Request
-from tellapart.types import Vision
 
 COUNT = 12
 
@@ -31,19 +29,6 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture
 def out(tmp_path: Path) -> Path:
     return tmp_path / "captions.jsonl"
-
-
-@pytest.fixture
-def decoded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many pictures were given their first candidates, each time."""
-    counts: list[int] = []
-
-    def counted(saved: object, vision: Vision, wish: Wish) -> list[tuple[Candidate, ...]]:
-        counts.append(len(vision))
-        return describe(saved, vision, wish)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(gathering, "describe", counted)
-    return counts
 
 
 def test_captions_that_agree_with_draws_are_kept_and_come_out_the_same_in_a_collection_that_grows(

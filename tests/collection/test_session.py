@@ -11,13 +11,11 @@ import pytest
 from tests.collection.gallery import PLAN, captions, draw, draw_many, lines, nearest_names, speaker, tell
 from tests.outputs.faults import names_in
 
-from tellapart.captioning import Candidate, Describer, Wish, describe, load
-from tellapart.collection import gathering
+from tellapart.captioning import Candidate, Describer, Wish, load
 from tellapart.collection.session import Request, caption_collection, caption_one_by_one
 from tellapart.collection.speaker import Speaker
 from tellapart.collection.telling import Told
 from tellapart.errors import TellapartError
-from tellapart.types import Vision
 
 COUNT = 12
 
@@ -48,19 +46,6 @@ def whole(describer: Describer, tmp_path_factory: pytest.TempPathFactory) -> lis
 @pytest.fixture
 def out(tmp_path: Path) -> Path:
     return tmp_path / "captions" / "captions.jsonl"
-
-
-@pytest.fixture
-def decoded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many pictures were given their first candidates, each time."""
-    counts: list[int] = []
-
-    def counted(saved: object, vision: Vision, wish: Wish) -> list[tuple[Candidate, ...]]:
-        counts.append(len(vision))
-        return describe(saved, vision, wish)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(gathering, "describe", counted)
-    return counts
 
 
 @pytest.fixture
