@@ -15,6 +15,7 @@ from torch import Tensor
 from benchmarks.captioner_worker import LENGTH, WIDTH, Unending, write
 from benchmarks.race import Race
 from benchmarks.turns import ENOUGH, in_turns
+from tellapart.captioners.folder import build_captioner
 from tellapart.captioners.parts import CAPTIONERS
 from tellapart.extras import import_extra
 from tellapart.types import AnyCaptioner, Vision
@@ -32,7 +33,7 @@ def blip_races(rounds: int, batches: Sequence[int] = BATCHES) -> Iterator[Race]:
         config = whole.config.vision_config
         grid = ((config.image_size // config.patch_size) ** 2 + 1, config.hidden_size)
         traits = EncoderTraits(name="tower", identity="tower", shapes={"grid": grid})
-        captioner: AnyCaptioner = part.builder()(part.configure({"checkpoint": scratch}), traits=traits)
+        captioner = build_captioner("blip", part.configure({"checkpoint": scratch}), text=None, traits=traits)
     captioner.eval().text = Unending(captioner.text)
     for batch in batches:
         pixels = torch.rand(batch, 3, config.image_size, config.image_size)

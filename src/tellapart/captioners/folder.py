@@ -16,6 +16,7 @@ from pydantic import NonNegativeFloat, PositiveInt
 from torch import Tensor
 
 from tellapart.captioners.parts import CAPTIONERS
+from tellapart.captioners.quick_linear import quicken
 from tellapart.data.text import TextRules
 from tellapart.data.vocabulary import Vocabulary
 from tellapart.data.word_text import WordText
@@ -70,6 +71,7 @@ def build_captioner(
         captioner = part.builder()(config, traits=traits)
     else:
         captioner = part.builder()(config, text=text, traits=traits)
+    quicken(captioner)
     return captioner
 
 

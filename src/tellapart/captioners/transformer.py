@@ -14,7 +14,7 @@ from typing import cast
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import embedding, linear
+from torch.nn.functional import embedding
 
 from tellapart.arrays import Float, Int
 from tellapart.captioners.attention import (
@@ -29,6 +29,7 @@ from tellapart.captioners.attention import (
 from tellapart.captioners.copying import CopyWords
 from tellapart.captioners.memory import Memory, Remember, grid_needs
 from tellapart.captioners.per_image import PerImage
+from tellapart.captioners.quick_linear import PackedWeights
 from tellapart.captioners.sees_first import SeesFirst
 from tellapart.captioners.settings.transformer import TransformerConfig, TransformerSizes
 from tellapart.data.word_text import WordText
@@ -53,6 +54,7 @@ class WordTable(nn.Module):
         self.read = nn.Parameter(torch.randn(words, width) * width**-0.5)
         self.write = None if tied else nn.Parameter(torch.randn(words, width) * width**-0.5)
         self.bias = nn.Parameter(torch.zeros(words))
+        self.packed = PackedWeights()
 
     def forward(self, tokens: Int[Tensor, "*b"]) -> Float[Tensor, "*b d"]:
         """Vectors of words, of length √d or so, as the places' are."""
@@ -61,8 +63,7 @@ class WordTable(nn.Module):
 
     def logits(self, hidden: Float[Tensor, "*b d"]) -> Float[Tensor, "*b v"]:
         """How well each word fits."""
-        logits: Tensor = linear(hidden, self.read if self.write is None else self.write, self.bias)
-        return logits
+        return self.packed.product(hidden, self.read if self.write is None else self.write, self.bias)
 
 
 def sinusoids(length: int, width: int) -> Float[Tensor, "t d"]:
