@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from collections.abc import Iterator
 from functools import cache
+from importlib import resources
+from pathlib import Path
 
 import pytest
 
@@ -37,6 +40,13 @@ def test_who_has_no_tiny_preset_needs_a_checkpoint() -> None:
     left_out = set(CAPTIONERS.names()) - {name for name, _ in KINDS}
     assert all(CAPTIONERS.get(name).own_encoder is not None for name in left_out)
     assert len(KINDS) > 20
+
+
+def test_every_captioner_that_can_be_trained_has_a_recipe() -> None:
+    """An ensemble cannot: `tellapart ensemble` joins those that were."""
+    recipes = (Path(str(resources.files("tellapart"))) / "recipes").glob("*.toml")
+    sections = [tomllib.loads(path.read_text(encoding="utf-8")).get("captioner", {}) for path in recipes]
+    assert set(CAPTIONERS.names()) - {section.get("name") for section in sections} == {"ensemble"}
 
 
 @pytest.mark.parametrize("law", LAWS)

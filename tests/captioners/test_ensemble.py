@@ -47,6 +47,13 @@ def member(seed: int, name: str = "mrnn", text: WordText = TEXT, concepts: int =
     return build_captioner(name, config, text=text, traits=TRAITS).double().eval()
 
 
+def test_it_reads_no_more_than_each_of_its_members() -> None:
+    short, long, any_length = member(1, "transformer"), member(2, "transformer"), member(3)
+    assert Ensemble([any_length], mean="probabilities").longest is None
+    short.longest = 7
+    assert Ensemble([any_length, long, short], mean="probabilities").longest == 7
+
+
 def log_probabilities(captioner: AnyCaptioner) -> torch.Tensor:
     with torch.no_grad():
         return captioner.predict(VISION, TOKENS).logits.log_softmax(-1)

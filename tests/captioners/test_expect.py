@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from tellapart.captioners.folder import build_captioner
+from tellapart.captioners.mrnn import MRNN
 from tellapart.captioners.parts import CAPTIONERS
 from tellapart.data.text import PRESETS
 from tellapart.data.vocabulary import Vocabulary
@@ -23,6 +24,16 @@ SEEING = [
 
 def see(places: int, width: int, pooled: int) -> Vision:
     return Vision(torch.zeros(2, places, width), torch.zeros(2, pooled), torch.zeros(2, 0))
+
+
+def test_a_refined_feature_is_of_the_same_size() -> None:
+    config = CAPTIONERS.get("mrnn").configure({}, preset="tiny")
+    captioner = build_captioner("mrnn", config, text=TEXT, traits=TRAITS)
+    assert isinstance(captioner, MRNN)
+    with pytest.raises(
+        TellapartError, match="pooled features of 7 numbers were given to a captioner built for 5"
+    ):
+        captioner.refined(see(6, 4, 7))
 
 
 @pytest.mark.parametrize("name", SEEING)

@@ -26,6 +26,7 @@ TINY = [name for name in CAPTIONERS.names() if "tiny" in CAPTIONERS.get(name).pr
 @pytest.fixture
 def pack_all(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(quick_linear, "SMALL", 0)
+    monkeypatch.setattr(quick_linear, "SMALL_FOR_FEW", 0)
 
 
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
@@ -48,7 +49,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 @packs
 @given(
-    rows=some.integers(0, 70),
+    rows=some.integers(0, 70) | some.integers(500, 520),
     sizes=some.tuples(some.integers(1, 70), some.integers(1, 70)),
     biased=some.booleans(),
     across=some.booleans(),
@@ -64,7 +65,8 @@ def test_it_equals_torchs_product(rows: int, sizes: tuple[int, int], biased: boo
     )
     with pytest.MonkeyPatch.context() as patch, torch.no_grad():
         patch.setattr(quick_linear, "SMALL", 0)
-        found = PackedWeights().product(x, weight, bias)
+        patch.setattr(quick_linear, "SMALL_FOR_FEW", 0)
+        found = PackedWeights()(x, weight, bias)
     torch.testing.assert_close(found, linear(x, weight, bias), rtol=1e-5, atol=1e-4)
 
 
@@ -92,7 +94,67 @@ def test_weights_are_laid_out_once_and_again_when_they_change(monkeypatch: pytes
         torch.testing.assert_close(quick(x), plain(x))
         quick.weight = nn.Parameter(torch.randn(9, 6))
         torch.testing.assert_close(quick(x), linear(x, quick.weight, quick.bias))
-    assert len(calls) == 4
+        assert len(calls) == 4
+        quick(x[:1]), quick(x[:3])  # another number of rows is no reason
+        assert len(calls) == 4
+        quick.train()  # nothing that is to change is held twice
+        quick(x)
+        assert len(calls) == 5
+
+
+@packs
+@pytest.mark.usefixtures("pack_all")
+def test_weights_in_the_place_of_others_are_not_taken_for_them() -> None:
+    """Memory that was let go is given to the next who asks: an address alone says nothing."""
+    quick, x = QuickLinear(nn.Linear(64, 64, bias=False)), torch.randn(5, 64)
+    with torch.no_grad():
+        for _ in range(20):
+            quick(x)
+            del quick.weight
+            quick.weight = nn.Parameter(torch.randn(64, 64))
+            torch.testing.assert_close(quick(x), linear(x, quick.weight), rtol=1e-5, atol=1e-4)
+
+
+@pytest.mark.usefixtures("pack_all")
+def test_weights_made_without_a_count_of_changes_are_read_as_they_are() -> None:
+    with torch.inference_mode():
+        quick, x = QuickLinear(nn.Linear(6, 9)), torch.randn(5, 6)
+        before = quick(x)
+        quick.weight.mul_(2)
+        torch.testing.assert_close(quick(x), linear(x, quick.weight, quick.bias))
+        assert not torch.allclose(quick(x), before)
+
+
+@packs
+@pytest.mark.usefixtures("pack_all")
+def test_a_bias_that_lies_apart_is_added_rightly() -> None:
+    weight, bias, x = torch.randn(9, 6), torch.randn(18)[::2], torch.randn(5, 6)
+    with torch.no_grad():
+        torch.testing.assert_close(PackedWeights()(x, weight, bias), linear(x, weight, bias))
+
+
+@packs
+@pytest.mark.usefixtures("pack_all")
+def test_few_numbers_of_rows_are_multiplied(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For each that it meets, oneDNN keeps half a megabyte."""
+    met = set()
+    multiply = torch.ops.mkldnn._linear_pointwise
+
+    class Noting:
+        _reorder_linear_weight = staticmethod(torch.ops.mkldnn._reorder_linear_weight)
+
+        @staticmethod
+        def _linear_pointwise(x: torch.Tensor, *rest: object) -> torch.Tensor:
+            met.add(len(x))
+            found: torch.Tensor = multiply(x, *rest)
+            return found
+
+    monkeypatch.setattr(quick_linear, "_ONEDNN", Noting)
+    quick = QuickLinear(nn.Linear(6, 9))
+    with torch.no_grad():
+        for rows in range(1, 700):
+            quick(torch.ones(rows, 6))
+    assert met == set(quick_linear.SIZES)
 
 
 @packs
@@ -164,6 +226,7 @@ def test_captioners_say_the_same_by_quick_layers(name: str, monkeypatch: pytest.
     with torch.no_grad():
         plain = beam(captioner, vision, width=3, max_words=5)
         monkeypatch.setattr(quick_linear, "SMALL", 0)
+        monkeypatch.setattr(quick_linear, "SMALL_FOR_FEW", 0)
         calls = counted(monkeypatch)
         quick = beam(captioner, vision, width=3, max_words=5)
     assert calls

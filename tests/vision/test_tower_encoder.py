@@ -106,6 +106,67 @@ def test_pixels_are_prepared_as_the_library_prepares_them(
     assert np.allclose(ours, theirs["pixel_values"][0], atol=1e-5)
 
 
+MIDDLE = {
+    "do_center_crop": True,
+    "size": {"shortest_edge": 20},
+    "crop_size": {"height": 16, "width": 16},
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "processor", "changes"),
+    [
+        ("git", "CLIPImageProcessorPil", MIDDLE),
+        ("git", "CLIPImageProcessorPil", {"size": 20, "crop_size": 16, "do_center_crop": True}),
+        ("git", "CLIPImageProcessorPil", {**MIDDLE, "size": {"height": 18, "width": 24}}),
+        ("git", "CLIPImageProcessorPil", {**MIDDLE, "size": {"shortest_edge": 12}}),  # less than is cut out
+        ("vit-gpt2", "ViTImageProcessorPil", {"size": 16, "resample": 2}),
+        ("vit-gpt2", "DeiTImageProcessorPil", {**MIDDLE, "size": {"height": 20, "width": 20}}),
+        ("blip2", "BlipImageProcessorPil", {}),
+    ],
+)
+@pytest.mark.parametrize("turned", [False, True])
+def test_pixels_are_resized_and_cut_as_the_checkpoints_processor_does(
+    kind: str,
+    processor: str,
+    changes: dict[str, Any],
+    turned: bool,
+    folder: Callable[[str], Path],
+    tmp_path: Path,
+) -> None:
+    copy = Path(shutil.copytree(folder(kind), tmp_path / "copy"))
+    settings = json.loads((copy / "preprocessor_config.json").read_text())
+    (copy / "preprocessor_config.json").write_text(json.dumps({**settings, **changes}))
+    picture = photograph().transpose(Image.Transpose.ROTATE_90) if turned else photograph()
+    theirs = getattr(transformers, processor).from_pretrained(copy)(picture, return_tensors="np")
+    ours = load_encoder(f"pixels:{copy}").prepare(picture)
+    assert np.allclose(ours, theirs["pixel_values"][0], atol=1e-5)
+
+
+def test_clips_own_processor_cuts_where_its_file_does_not_say(
+    folder: Callable[[str], Path], tmp_path: Path
+) -> None:
+    copy = Path(shutil.copytree(folder("git"), tmp_path / "copy"))
+    silent = {key: value for key, value in MIDDLE.items() if key != "do_center_crop"}
+    settings = json.loads((copy / "preprocessor_config.json").read_text())
+    named = {**settings, **silent, "image_processor_type": "CLIPImageProcessor"}
+    (copy / "preprocessor_config.json").write_text(json.dumps(named))
+    theirs = transformers.CLIPImageProcessorPil.from_pretrained(copy)(photograph(), return_tensors="np")
+    ours = load_encoder(f"pixels:{copy}").prepare(photograph())
+    assert np.allclose(ours, theirs["pixel_values"][0], atol=1e-5)
+
+
+def test_an_image_text_model_is_shown_what_its_own_processor_cuts_out(
+    folder: Callable[[str], Path], tmp_path: Path
+) -> None:
+    copy = Path(shutil.copytree(folder("image-text"), tmp_path / "copy"))
+    processor = transformers.AutoProcessor.from_pretrained(copy)
+    processor.image_processor = transformers.CLIPImageProcessorPil(**MIDDLE)
+    processor.save_pretrained(copy)
+    theirs = processor.image_processor(photograph(), return_tensors="np")["pixel_values"][0]
+    assert np.allclose(load_encoder(f"pixels:{copy}").prepare(photograph()), theirs, atol=1e-5)
+
+
 def test_only_pixels(folder: Callable[[str], Path]) -> None:
     encoder = load_encoder(f"pixels:{folder('blip')}")
     assert encoder.shapes == {"grid": (3, 256), "pooled": (0,), "classes": (0,)}

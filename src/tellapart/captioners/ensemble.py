@@ -52,6 +52,7 @@ class Ensemble(Captioner[EnsembleState]):
         self.mean = mean
         self.text = members[0].text
         self.needs = frozenset[str]().union(*(member.needs for member in members))
+        self.longest = min((member.longest for member in members if member.longest is not None), default=None)
 
     def predict(self, vision: Vision, tokens: Int[Tensor, "b k t"]) -> Prediction:
         """The mean over the members at every place."""

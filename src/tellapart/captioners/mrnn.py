@@ -218,6 +218,7 @@ class MRNN(Captioner[MRNNState]):
                 "this captioner has no refined image feature: its multimodal layer takes no image",
                 hint="take one whose multimodal layer does, such as mrnn",
             )
+        expect_pooled(vision.pooled, width=self.image_width)
         return scaled_tanh(self.from_image(vision.pooled))
 
 

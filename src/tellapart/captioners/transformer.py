@@ -63,7 +63,8 @@ class WordTable(nn.Module):
 
     def logits(self, hidden: Float[Tensor, "*b d"]) -> Float[Tensor, "*b v"]:
         """How well each word fits."""
-        return self.packed.product(hidden, self.read if self.write is None else self.write, self.bias)
+        logits: Tensor = self.packed(hidden, self.read if self.write is None else self.write, self.bias)
+        return logits
 
 
 def sinusoids(length: int, width: int) -> Float[Tensor, "t d"]:

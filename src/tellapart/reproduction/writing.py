@@ -106,7 +106,7 @@ class Writer:
             "likelihood": self._find_own,
             "penalties": self._punish,
         }
-        with torch.inference_mode():
+        with torch.no_grad():  # captioners are loaded in here, and inference_mode would make them slow ones
             return list(works[way.kind](way, before))
 
     def _search(self, way: Way, before: Sequence[Line]) -> Iterator[Line]:

@@ -19,23 +19,32 @@ from torch import Tensor, nn
 
 from tellapart.arrays import Float, Float32
 from tellapart.errors import TellapartError
+from tellapart.foreign.clip_pixels import ClipPixels
 from tellapart.vision.checkpoints import Checkpoint, read_checkpoint, read_config, reading
 from tellapart.vision.torch_encoder import Pixels, TorchEncoder, View, make_encoder, no_classes
-from tellapart.vision.transformers_encoder import deciding, processor_settings, read_pixels
+from tellapart.vision.transformers_encoder import deciding, processor_settings, read_pixels, uncut_size
 
 
 @dataclass(frozen=True, slots=True)
 class TowerPixels(Pixels):
-    """Pixels resized by the very filter that the checkpoint was trained with."""
+    """Pixels resized by the very filter, and cut as, the checkpoint was trained with."""
 
     resample: int = Image.Resampling.BICUBIC
+    # Shorter side, or height and width, of what the middle is cut out of; None: nothing is cut off.
+    uncut: int | tuple[int, int] | None = None
 
     def prepare(self, picture: Image.Image) -> Float32[np.ndarray, "3 h w"]:
-        """Resize and normalise one RGB picture."""
-        resized = picture.resize((self.width, self.height), Image.Resampling(self.resample))
-        scaled = np.asarray(resized, dtype=np.float32) * np.float32(self.scale)
-        normal = (scaled - np.asarray(self.mean, np.float32)) / np.asarray(self.std, np.float32)
-        return np.ascontiguousarray(normal.transpose(2, 0, 1))
+        """Resize, cut and normalise one RGB picture."""
+        sides = (self.height, self.width)
+        pixels = ClipPixels(
+            size=sides if self.uncut is None else self.uncut,
+            crop=None if self.uncut is None else sides,
+            resampling=self.resample,
+            scale=self.scale,
+            mean=self.mean,
+            std=self.std,
+        )
+        return pixels.prepare(picture)
 
 
 class Tower(nn.Module):
@@ -86,6 +95,7 @@ def find_pixels(model: str) -> TowerPixels:
         plain.std,
         plain.scale,
         Image.Resampling.BICUBIC if resample is None else int(resample),
+        uncut_size(settings, model),
     )
 
 

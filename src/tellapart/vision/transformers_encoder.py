@@ -65,9 +65,8 @@ def processor_settings(transformers: ModuleType, source: Source) -> Mapping[str,
 
 
 def read_pixels(settings: Mapping[str, Any], model: str) -> Pixels:
-    """How a checkpoint with these settings wants its pictures."""
-    cropped = settings.get("do_center_crop") and settings.get("crop_size")
-    height, width = _edges(settings["crop_size"] if cropped else settings.get("size"), model)
+    """How large, and in which colours, a checkpoint with these settings wants its pictures."""
+    height, width = _edges(settings["crop_size"] if _cuts(settings) else settings.get("size"), model)
     plain = settings.get("do_normalize") is False
     return Pixels(
         height=height,
@@ -76,6 +75,21 @@ def read_pixels(settings: Mapping[str, Any], model: str) -> Pixels:
         std=(1.0, 1.0, 1.0) if plain else _channels(settings, "image_std", model),
         scale=1.0 if settings.get("do_rescale") is False else settings.get("rescale_factor", 1 / 255),
     )
+
+
+def uncut_size(settings: Mapping[str, Any], model: str) -> int | tuple[int, int] | None:
+    """Shorter side, or height and width, of what it cuts the middle out of; None: it cuts nothing off."""
+    size = settings.get("size")
+    if not _cuts(settings):
+        return None
+    shorter = size.get("shortest_edge") if isinstance(size, dict) else size
+    return int(shorter) if shorter else _edges(size, model)
+
+
+def _cuts(settings: Mapping[str, Any]) -> bool:
+    """Whether it cuts off the edges; CLIP's own processor does so where its file says nothing."""
+    kind = str(settings.get("image_processor_type") or settings.get("feature_extractor_type") or "")
+    return bool(settings.get("do_center_crop", kind.startswith("CLIP")) and settings.get("crop_size"))
 
 
 def _channels(settings: Mapping[str, Any], key: str, model: str) -> tuple[float, ...]:

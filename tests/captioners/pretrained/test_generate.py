@@ -129,6 +129,30 @@ def test_our_beam_and_generate_find_the_same_captions_with_the_same_scores(
         torch.testing.assert_close(ours.log_probabilities, scores.double(), rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize(
+    ("kind", "prompt"),
+    [("blip", ""), ("blip", "a picture of"), ("git", ""), ("git", "a picture of"), ("vit-gpt2", "")],
+)
+def test_a_caption_begins_as_the_model_itself_begins_one(
+    kind: str, prompt: str, tiny: Callable[..., Any]
+) -> None:
+    """It is given pictures, and the prompt as its own tokenizer writes it: no sign of ours."""
+    made = tiny(kind, "decoder", prompt)
+    model = library(made, kind)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(made.folder)
+    given: dict[str, Any] = {"pixel_values": made.pixels}
+    if prompt:  # as the processors of both write it, but that GIT's callers leave out the last sign
+        words = tokenizer(prompt, add_special_tokens=False).input_ids
+        last = [tokenizer.sep_token_id] if kind == "blip" else []
+        whole = torch.tensor([[tokenizer.cls_token_id, *words, *last]] * len(made.pixels))
+        given |= {"input_ids": whole, "attention_mask": torch.ones_like(whole)}
+    with torch.no_grad():
+        found = model.generate(**given, max_new_tokens=1, min_new_tokens=1, do_sample=False)
+    begun = [*made.captioner.writer.prompt.tolist(), made.captioner.text.start]
+    before = found[:, :-1]
+    assert before.tolist() == [begun] * len(made.pixels)
+
+
 @pytest.mark.parametrize("kind", ["blip", "git", "vit-gpt2"])
 def test_scores_of_its_own_search_are_our_probabilities(kind: str, tiny: Callable[..., Any]) -> None:
     """Plain `generate`, its own ending and all: what it says of its captions, we say of them too."""

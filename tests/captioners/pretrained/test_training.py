@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -143,6 +144,40 @@ def test_beams_share_what_belongs_to_the_image(kind: str, tiny: Callable[..., An
     chosen = state.select(rows * 5 + torch.tensor([4, 0, 0, 3, 1] * 4))
     assert all(len(tensor) == 4 for tensor in state.kept.tensors)
     assert all(a is b for a, b in zip(state.kept.tensors, chosen.kept.tensors, strict=True))
+
+
+@pytest.mark.parametrize("kind", ["blip", "vit-gpt2"])
+def test_keys_and_values_of_the_picture_are_computed_once_an_image(
+    kind: str, tiny: Callable[..., Any]
+) -> None:
+    """However many beams there are and words they write: the layers that project it see it once."""
+    made = tiny(kind, "decoder", "a picture of" if kind == "blip" else "")
+    captioner, seen = made.captioner, list[torch.Size]()
+    hooks = [
+        module.register_forward_hook(lambda module, given, found: seen.append(given[0].shape[:2]))
+        for name, module in captioner.named_modules()
+        if name.rpartition(".")[2] in ("key", "value", "c_attn") and "cross" in name.lower()
+    ]
+    try:
+        beam(captioner, made.vision, width=3, max_words=4)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    assert hooks
+    assert seen == [made.vision.grid.shape[:2]] * len(hooks)
+
+
+@pytest.mark.parametrize("train", ["decoder", "all"])
+@pytest.mark.parametrize("kind", ["blip", "git", "vit-gpt2", "blip2", "image-text"])
+def test_a_grid_of_another_size_is_one_clear_line(kind: str, train: str, tiny: Callable[..., Any]) -> None:
+    made = tiny(kind, train)
+    seen = made.vision.grid
+    tokens = torch.full((len(seen), 1, 2), made.captioner.text.start)
+    for wrong in (seen[:, 1:], torch.cat([seen, seen], 1), seen[:, :, 1:]):
+        vision = replace(made.vision, grid=wrong)
+        for call in (made.captioner.begin, lambda shown: made.captioner.predict(shown, tokens)):
+            with pytest.raises(TellapartError, match="was given to a captioner built for"):
+                call(vision)
 
 
 def test_a_caption_longer_than_the_positions_is_refused(tiny: Callable[..., Any]) -> None:

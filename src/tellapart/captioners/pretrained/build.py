@@ -203,7 +203,9 @@ def _assemble(config: PretrainedConfig, made: Made, traits: EncoderTraits) -> Pr
             f"but the captioner made from {checkpoint.name} looks at {width}",
             hint="leave encoder.name out: this captioner brings its own",
         )
-    captioner = PretrainedCaptioner(made.writer, text=made.text, tower=tower, sides=sides)
+    captioner = PretrainedCaptioner(
+        made.writer, text=made.text, grid=(places, found), tower=tower, sides=sides
+    )
     if captioner.longest is not None and captioner.longest < SHORTEST:
         raise TellapartError(
             f"captioner.prompt leaves {max(0, captioner.longest)} tokens for a caption in {checkpoint.name}",

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from tellapart.arrays import Float, Int
+from tellapart.captioners.expect import expect_grid
 from tellapart.captioners.per_image import PerImage
 from tellapart.captioners.pretrained.family import (
     FamilyState,
@@ -35,19 +36,27 @@ class PretrainedCaptioner(Captioner[FamilyState]):
     needs = frozenset({"grid"})
 
     def __init__(
-        self, writer: Writer, *, text: TokenizerText, tower: Tower | None, sides: tuple[int, int]
+        self,
+        writer: Writer,
+        *,
+        text: TokenizerText,
+        grid: tuple[int, int],
+        tower: Tower | None,
+        sides: tuple[int, int],
     ) -> None:
         """Put together.
 
         Args:
             writer: what writes.
             text: the checkpoint's tokenizer.
+            grid: places and features of the grids that it is given.
             tower: what sees; None: the grid holds what it saw.
             sides: height and width of the pixels that the tower is given.
         """
         super().__init__()
         self.text = text
         self.writer = writer
+        self.grid = grid
         self.tower = tower
         self.sides = sides
         self.longest = writer.longest - writer.before + writer.unplaced
@@ -125,6 +134,8 @@ class PretrainedCaptioner(Captioner[FamilyState]):
         return FamilyState(PerImage(tensors, group), sequence, ancestors, length)
 
     def _grid(self, vision: Vision) -> Float[Tensor, "b n d"]:
+        places, width = self.grid
+        expect_grid(vision.grid, places=places, width=width)
         if self.tower is None:
             return vision.grid
         grid: Tensor = self.tower(vision.grid.reshape(len(vision.grid), 3, *self.sides))
