@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import tempfile
 from collections.abc import Iterator, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -14,12 +11,9 @@ from torch import Tensor
 
 from benchmarks.captioner_worker import LENGTH, WIDTH, Unending, write
 from benchmarks.race import Race
+from benchmarks.random_checkpoints import captioner_of
 from benchmarks.turns import ENOUGH, in_turns
-from tellapart.captioners.folder import build_captioner
-from tellapart.captioners.parts import CAPTIONERS
-from tellapart.extras import import_extra
 from tellapart.types import AnyCaptioner, Vision
-from tellapart.vision.traits import EncoderTraits
 
 BATCHES = (1, 8)
 AIM = 1.3  # times as fast
@@ -27,14 +21,9 @@ AIM = 1.3  # times as fast
 
 def blip_races(rounds: int, batches: Sequence[int] = BATCHES) -> Iterator[Race]:
     """The same weights, beams and lengths; from the tower's features on, and with the tower's time added."""
-    with tempfile.TemporaryDirectory() as scratch:
-        whole = write_blip(Path(scratch))
-        part = CAPTIONERS.get("blip")
-        config = whole.config.vision_config
-        grid = ((config.image_size // config.patch_size) ** 2 + 1, config.hidden_size)
-        traits = EncoderTraits(name="tower", identity="tower", shapes={"grid": grid})
-        captioner = build_captioner("blip", part.configure({"checkpoint": scratch}), text=None, traits=traits)
-    captioner.eval().text = Unending(captioner.text)
+    captioner, whole = captioner_of("blip")
+    config = whole.config.vision_config
+    captioner.text = Unending(captioner.text)
     for batch in batches:
         pixels = torch.rand(batch, 3, config.image_size, config.image_size)
         for width in (1, WIDTH):
@@ -82,34 +71,3 @@ def generate(whole: Any, shown: Tensor, width: int) -> Tensor:
     )
     assert tokens.shape == (len(shown), LENGTH + 2)
     return tokens
-
-
-def write_blip(folder: Path) -> Any:
-    """Write a random checkpoint of the library's default sizes, the base model's; gives the model back."""
-    transformers, tokenizers = (
-        import_extra(module, needed_by="BLIP", extra="transformers")
-        for module in ("transformers", "tokenizers")
-    )
-    transformers.utils.logging.disable_progress_bar()
-    transformers.utils.logging.set_verbosity_error()  # it warns of a length penalty without a beam
-    torch.manual_seed(1)
-    config = transformers.BlipConfig()
-    ids = config.text_config
-    signs = {ids.pad_token_id: "[PAD]", 100: "[UNK]", 101: "[CLS]", ids.sep_token_id: "[SEP]"}
-    pieces = {signs.get(place, f"piece{place}"): place for place in range(ids.bos_token_id)}
-    tokenizer = transformers.PreTrainedTokenizerFast(
-        tokenizer_object=tokenizers.Tokenizer(tokenizers.models.WordPiece(pieces, unk_token="[UNK]")),
-        pad_token="[PAD]",
-        unk_token="[UNK]",
-        cls_token="[CLS]",
-        sep_token="[SEP]",
-    )
-    whole = transformers.BlipForConditionalGeneration(config).eval()
-    # Its beams are then weighed as ours are, by the probability of the whole caption.
-    whole.text_decoder.generation_config.update(eos_token_id=None, length_penalty=0.0)
-    whole.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    side = config.vision_config.image_size
-    size = {"size": {"height": side, "width": side}, "image_mean": [0.5] * 3, "image_std": [0.5] * 3}
-    (folder / "preprocessor_config.json").write_text(json.dumps(size), encoding="utf-8")
-    return whole

@@ -17,10 +17,13 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from benchmarks.random_checkpoints import KINDS, captioner_of
 from tellapart.captioner_learner import Step
-from tellapart.captioners.folder import build_captioner
+from tellapart.captioners.folder import build_captioner, load_captioner
 from tellapart.captioners.parts import CAPTIONERS
+from tellapart.captioners.pretrained.captioner import PretrainedCaptioner
 from tellapart.captioners.size import TRAITS, WORDS
+from tellapart.captioning import find_captioner
 from tellapart.data.text import PRESETS
 from tellapart.data.vocabulary import SPECIAL, Vocabulary
 from tellapart.data.word_text import WordText
@@ -93,7 +96,11 @@ def use_two_cores() -> None:
 
 
 def build(name: str, preset: str) -> AnyCaptioner:
-    """An untrained captioner that knows WORDS words, or those of its own checkpoint."""
+    """An untrained captioner that knows WORDS words, or those of its own checkpoint; the ensemble ships."""
+    if name in KINDS:
+        return captioner_of(name)[0]
+    if name == "ensemble":
+        return load_captioner(find_captioner("default")).captioner
     part = CAPTIONERS.get(name)
     words = tuple(f"word{number}" for number in range(WORDS - len(SPECIAL)))
     text = None if part.own_text else WordText(Vocabulary(words), PRESETS["mrnn"])
@@ -102,10 +109,13 @@ def build(name: str, preset: str) -> AnyCaptioner:
 
 
 def make_up_vision(captioner: AnyCaptioner, images: int) -> Vision:
-    """Random features of the default encoder's shapes; of a part that is not looked at, none."""
+    """Random features of the shapes that it was built for; of a part that is not looked at, none."""
+    shapes = {**TRAITS.shapes}
+    if isinstance(captioner, PretrainedCaptioner):
+        shapes["grid"] = captioner.grid
 
     def some(part: str) -> Float[Tensor, ...]:
-        *places, width = TRAITS.shapes[part]
+        *places, width = shapes[part]
         return torch.rand(images, *places, width if part in captioner.needs else 0)
 
     return Vision(*(some(part) for part in PARTS))

@@ -2,7 +2,9 @@
 
     python -m benchmarks.captioners [--rounds 3] [--parts speed grouped blip products] [--only NAME …]
 
-Needs no data: weights and features are random, the vocabulary has 10,000 words. Prints
+Needs no data: weights and features are random, the vocabulary has 10,000 words; but the ensemble is the one
+that ships, and BLIP, GIT and ViT-GPT2 are checkpoints of their base sizes, from their towers' features on.
+Prints
 - speed: milliseconds a caption (greedy and a beam of 5; 1 and 64 images at once), training tokens a second,
   peak memory of training in a process of its own, for each captioner in its small preset and in its paper's
   sizes;
@@ -46,6 +48,7 @@ from benchmarks.machine import machine
 from benchmarks.matrix_products import Products
 from benchmarks.peak import watch
 from benchmarks.race import Race, Told, spread
+from benchmarks.random_checkpoints import KINDS
 from benchmarks.turns import ENOUGH, in_turns, milliseconds
 from tellapart.captioners.parts import CAPTIONERS
 from tellapart.captioners.size import TRAITS
@@ -66,18 +69,24 @@ PARTS = ("speed", *RACES)
 
 def called(name: str, preset: str) -> str:
     """What a captioner of that preset is called here."""
+    if name in (*KINDS, "ensemble"):
+        return f"{name} ({'base' if name in KINDS else 'default'})"
     return f"{name} {preset or '(paper)'}"
 
 
-def built_from_nothing() -> list[tuple[str, str]]:
-    """Names and presets of all captioners that need no checkpoint, and the prefix where its model is here."""
-    names = [name for name in CAPTIONERS.names() if not CAPTIONERS.get(name).own_text and name != "ensemble"]
+def measurable() -> list[tuple[str, str]]:
+    """Names and presets of all captioners, the prefix only where its model is here.
+
+    Left out are those of checkpoints whose language model may be any: BLIP-2's, image-text models'.
+    """
+    names = [name for name in CAPTIONERS.names() if not CAPTIONERS.get(name).own_text]
     try:
         find_gguf("the visual prefix")
     except TellapartError as error:
         print(f"prefix is left out: {error.problem}")
     else:
         names.append("prefix")
+    names += KINDS
     return [
         (name, preset)
         for name in names
@@ -95,7 +104,7 @@ def speed(rounds: int, only: Sequence[str]) -> None:
     print(f"{memory([]):.0f} MiB are Python with its libraries.")
     writing = [f"{way} of {batch}" for batch in BATCHES for way in ("greedy", f"beam {WIDTH}")]
     print(f"{'':<36}{'weights':>9}", *(f"{what:>24}" for what in (*writing, "tokens/s")), f"{'MiB':>7}")
-    for name, preset in built_from_nothing():
+    for name, preset in measurable():
         if name in only:
             print(speed_line(name, preset, rounds), flush=True)
 

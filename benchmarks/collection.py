@@ -26,11 +26,11 @@ import numpy as np
 import torch
 from PIL import Image, ImageEnhance
 
-from benchmarks.blip import write_blip
 from benchmarks.collection_plot import Panel, draw
 from benchmarks.machine import machine
 from benchmarks.peak import watch
 from benchmarks.race import Race, markdown_row
+from benchmarks.random_checkpoints import write_checkpoint
 from benchmarks.real_data import all_photographs, linked
 from tellapart.extras import import_extra
 
@@ -108,7 +108,7 @@ def races(
     ours, start, theirs = [], [], []
     with linked(some) as folder, linked(some[:2]) as two, tempfile.TemporaryDirectory() as checkpoint:
         if by_blip:
-            write_blip(Path(checkpoint))
+            write_checkpoint("blip", Path(checkpoint))
         for _ in range(rounds):
             ours.append(caption(folder))
             start.append(caption(two).seconds)
