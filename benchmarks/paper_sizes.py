@@ -82,7 +82,7 @@ def row(name: str, steps: int) -> str:
 
 def main() -> None:
     """Print the table."""
-    names = [recipe.removesuffix(ENDING) for recipe in built_in_recipes() if recipe.endswith(ENDING)]
+    names = [name for name in CAPTIONERS.names() if f"{name}{ENDING}" in built_in_recipes()]
     names = [name for name in names if not CAPTIONERS.get(name).own_text]
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
