@@ -22,7 +22,7 @@ def captioner_of(kind: str) -> tuple[AnyCaptioner, Any]:
     with tempfile.TemporaryDirectory() as scratch:
         whole = write_checkpoint(kind, Path(scratch))
         config = CAPTIONERS.get(kind).configure({"checkpoint": scratch})
-        seeing = whole.config.encoder if kind == "vit-gpt2" else whole.config.vision_config
+        seeing = sight_of(whole.config)
         grid = ((seeing.image_size // seeing.patch_size) ** 2 + 1, seeing.hidden_size)
         traits = EncoderTraits(name="tower", identity="tower", shapes={"grid": grid})
         return build_captioner(kind, config, text=None, traits=traits).eval(), whole
@@ -48,10 +48,15 @@ def write_checkpoint(kind: str, folder: Path) -> Any:
     )
     whole.eval().save_pretrained(folder)
     tokenizer.save_pretrained(folder)
-    side = (whole.config.encoder if kind == "vit-gpt2" else whole.config.vision_config).image_size
+    side = sight_of(whole.config).image_size
     settings = {"size": {"height": side, "width": side}, "image_mean": [0.5] * 3, "image_std": [0.5] * 3}
     (folder / "preprocessor_config.json").write_text(json.dumps(settings), encoding="utf-8")
     return whole
+
+
+def sight_of(config: Any) -> Any:
+    """The settings of the part that sees, which vision-encoder-decoders call their encoder."""
+    return getattr(config, "vision_config", None) or config.encoder
 
 
 def _blip(transformers: Any) -> tuple[Any, dict[int, str], int]:
