@@ -146,17 +146,14 @@ def test_beams_share_what_belongs_to_the_image(kind: str, tiny: Callable[..., An
     assert all(a is b for a, b in zip(state.kept.tensors, chosen.kept.tensors, strict=True))
 
 
-@pytest.mark.parametrize("kind", ["blip", "vit-gpt2"])
-def test_keys_and_values_of_the_picture_are_computed_once_an_image(
-    kind: str, tiny: Callable[..., Any]
-) -> None:
+def test_keys_and_values_of_the_picture_are_computed_once_an_image(tiny: Callable[..., Any]) -> None:
     """However many beams there are and words they write: the layers that project it see it once."""
-    made = tiny(kind, "decoder", "a picture of" if kind == "blip" else "")
+    made = tiny("vit-gpt2")
     captioner, seen = made.captioner, list[torch.Size]()
     hooks = [
         module.register_forward_hook(lambda module, given, found: seen.append(given[0].shape[:2]))
         for name, module in captioner.named_modules()
-        if name.rpartition(".")[2] in ("key", "value", "c_attn") and "cross" in name.lower()
+        if name.rpartition(".")[2] == "c_attn" and "cross" in name.lower()
     ]
     try:
         beam(captioner, made.vision, width=3, max_words=4)

@@ -14,6 +14,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
+from tellapart.captioners.pretrained.blip_writer import BlipWriter
 from tellapart.captioners.pretrained.captioner import PretrainedCaptioner
 from tellapart.captioners.pretrained.prompts import (
     chat_prompt,
@@ -64,7 +65,7 @@ def build_blip(config: PretrainedConfig, *, traits: EncoderTraits) -> Pretrained
         pad=own_id("pad_token_id", ids),
     )
     text = TokenizerText.of(tokenizer, signs, size=ids.vocab_size, model=checkpoint.name)
-    writer = LibraryWriter(checkpoint.model.text_decoder, prompt=tuple(prompt[:-1]), crosses=True)
+    writer = BlipWriter(checkpoint.model.text_decoder, prompt=tuple(prompt[:-1]), crosses=True)
     return _assemble(config, Made(checkpoint, writer, text, ids.encoder_hidden_size), traits)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -90,16 +92,14 @@ class PretrainedCaptioner(Captioner[FamilyState]):
         """The image and all of the prompt but its last token, once an image."""
         grid = self._grid(vision)
         before, shown = self.writer.before, self.writer.show(grid)
-        own: tuple[Tensor, ...] = ()
+        cache = make_cache((), own=0, crosses=self.writer.crosses)
         if before:
-            cache = make_cache((), own=0, crosses=self.writer.crosses)
             embedded = self.writer.open(grid)
             seen = prompt_mask(before, self.writer.unplaced, grid.device)
             bias = as_bias(seen.unsqueeze(0), embedded.dtype)
             self.writer.read(Passage(embedded, self._positions(-before, before), bias, shown, cache), last=1)
-            own = kept_of(cache, crosses=self.writer.crosses)
         none = torch.zeros(len(grid), 0, dtype=torch.bool, device=grid.device)
-        return self._state(shown, own, none, length=0)
+        return self._state(shown, cache, none, length=0)
 
     def step(self, token: Int[Tensor, " r"], state: FamilyState) -> tuple[Float[Tensor, "r v"], FamilyState]:
         """One token a row, all rows of an image in one go."""
@@ -116,22 +116,21 @@ class PretrainedCaptioner(Captioner[FamilyState]):
         bias = as_bias(seen, embedded.dtype)
         passage = Passage(embedded, positions, bias, shown, cache)
         result = self.writer.read(passage, last=state.kept.group)
-        own = kept_of(cache, crosses=crosses)
-        after = self._state(shown, own, ancestors, length=state.length + 1, group=state.kept.group)
+        after = self._state(shown, cache, ancestors, length=state.length + 1, group=state.kept.group)
         return result.logits.flatten(0, 1), after
 
     def _state(
         self,
         shown: Tensor | None,
-        own: tuple[Tensor, ...],
+        cache: Any,
         ancestors: Tensor,
         *,
         length: int,
         group: int = 1,
     ) -> FamilyState:
-        tensors = own if shown is None else (shown, *own)
-        sequence = len(own) // 2 if self.writer.crosses else len(own)
-        return FamilyState(PerImage(tensors, group), sequence, ancestors, length)
+        own, crossed = kept_of(cache, crosses=self.writer.crosses)
+        tensors = (*own, *crossed) if shown is None else (shown, *own, *crossed)
+        return FamilyState(PerImage(tensors, group), len(own), ancestors, length)
 
     def _grid(self, vision: Vision) -> Float[Tensor, "b n d"]:
         places, width = self.grid

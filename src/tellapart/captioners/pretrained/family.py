@@ -97,7 +97,12 @@ def _filled(caches: Any, pairs: tuple[Tensor, ...]) -> Any:
     return cache
 
 
-def kept_of(cache: Any, *, crosses: bool) -> tuple[Tensor, ...]:
-    """Keys and values of a cache, layer by layer: of the sequence itself, then of the cross-attention."""
-    halves = (cache.self_attention_cache, cache.cross_attention_cache) if crosses else (cache,)
-    return tuple(tensor for half in halves for layer in half.layers for tensor in (layer.keys, layer.values))
+def kept_of(cache: Any, *, crosses: bool) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
+    """Keys and values of a cache, layer by layer: of the sequence itself, and of the cross-attention."""
+    if not crosses:
+        return _pairs(cache), ()
+    return _pairs(cache.self_attention_cache), _pairs(cache.cross_attention_cache)
+
+
+def _pairs(cache: Any) -> tuple[Tensor, ...]:
+    return tuple(tensor for layer in cache.layers for tensor in (layer.keys, layer.values))
