@@ -50,7 +50,7 @@ def test_seeds_go_first_then_epochs_then_methods() -> None:
 
 def test_a_quick_ground_fits_more() -> None:
     plan = join([PAPERS["mrnn"]], WAYS)
-    assert fit(plan, 30, pace=0.03).plan == plan
+    assert fit(plan, 30, left=lambda some: 0.03 * some.minutes).plan == plan
 
 
 def test_nothing_fits_into_a_second() -> None:

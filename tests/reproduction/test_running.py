@@ -24,8 +24,9 @@ from tellapart.report.reproduction_page import write_reproduction_page
 from tellapart.reproduction.budget import Chosen, shorten
 from tellapart.reproduction.findings import Findings, gather
 from tellapart.reproduction.plan import Plan
-from tellapart.reproduction.running import Screen, Workshop
+from tellapart.reproduction.running import Screen, Workshop, minutes_left
 from tellapart.reproduction.shelf import LOG, Shelf
+from tellapart.reproduction.ways import WAYS
 from tellapart.run import Run
 
 FILES = {
@@ -136,6 +137,23 @@ def test_kept_captions_need_no_run_folder(finished: Workshop, tmp_path: Path) ->
     assert trained == {"judge-of-shapes-1", "teacher-of-shapes-1", "base-1", "more-1"}
     assert captions(kept) == captions(finished.shelf.folder)
     assert len(said) == 4
+
+
+def test_what_is_kept_costs_no_time(finished: Workshop, tmp_path: Path) -> None:
+    plan, ground = finished.plan, finished.ground
+    retrievers = ground.pace * sum(method.minutes for method in ground.retrievers)
+    nothing = Shelf(tmp_path, finished.shelf.ground)
+    assert minutes_left(plan, nothing, ground) == pytest.approx(ground.pace * plan.minutes)
+    assert minutes_left(plan, finished.shelf, ground) == pytest.approx(retrievers)
+    for path in finished.shelf.folder.iterdir():
+        if not path.name.startswith("more-1-greedy"):
+            shutil.copy(path, tmp_path / path.name)
+    greedy, base, more = (
+        WAYS["greedy"].minutes,
+        *(plan.methods[name].minutes for name in ("base", "more")),
+    )
+    both_again = ground.pace * (base + more + greedy)  # the base is needed once more, and written no more
+    assert minutes_left(plan, nothing, ground) == pytest.approx(retrievers + both_again)
 
 
 def test_another_methods_captions_are_refused(finished: Workshop, tmp_path: Path) -> None:

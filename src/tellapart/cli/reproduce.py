@@ -52,12 +52,18 @@ def reproduce(
     from tellapart.reproduction.budget import Chosen, fit, read_minutes
     from tellapart.reproduction.ground import find_ground
     from tellapart.reproduction.library import find_papers, plan_on
+    from tellapart.reproduction.shelf import Shelf
 
     papers = find_papers(paper)
     minutes = read_minutes(budget) if budget else None
     ground = find_ground(data, out)
+    shelf = Shelf(kept or out / "captions", ground.name)
     whole = plan_on(papers, ground)
-    chosen = Chosen(whole) if minutes is None else fit(whole, minutes, pace=ground.pace)
+    chosen = Chosen(whole)
+    if minutes is not None:
+        from tellapart.reproduction.running import minutes_left
+
+        chosen = fit(whole, minutes, left=lambda some: minutes_left(some, shelf, ground))
     now = chosen
     if only:  # the report tells of all that is there
         named = [*(chosen.name(name) for name in only), *(one.name for one in ground.retrievers)]
@@ -73,9 +79,7 @@ def reproduce(
 
     from tellapart.reproduction.findings import gather
     from tellapart.reproduction.running import Screen, Workshop
-    from tellapart.reproduction.shelf import Shelf
 
-    shelf = Shelf(kept or out / "captions", ground.name)
     shop = Workshop(out, ground, chosen.plan, shelf, Screen(stderr.print, watching))
     shop.check_shelf()
     failed = replace(shop, plan=now.plan).run()

@@ -1,7 +1,7 @@
 """What fits into the time that there is: fewer seeds, then fewer epochs, then fewer methods.
 
 What is smaller has another name, and what is left out is not run: neither stands where the whole would.
-Minutes are the plan's, and no promise.
+What is kept from before costs nothing. Minutes are the plan's, and no promise.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ def read_minutes(text: str) -> float:
     return minutes
 
 
-def fit(plan: Plan, minutes: float, *, pace: float = 1.0) -> Chosen:
-    """As much of a plan as fits into so many minutes, where a method takes `pace` times the plan's."""
+def fit(plan: Plan, minutes: float, *, left: Callable[[Plan], float] = lambda plan: plan.minutes) -> Chosen:
+    """As much of a plan as fits into so many minutes; `left` tells how many a plan still takes."""
     chosen = Chosen(plan)
 
     def fits(some: Plan) -> bool:
-        return some.minutes * pace <= minutes
+        return left(some) <= minutes
 
     for seeds in (2, 1):
         if fits(chosen.plan):

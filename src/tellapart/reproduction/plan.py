@@ -259,6 +259,11 @@ class Plan:
         """Of all runs, on Flickr8k with 2 cores."""
         return sum(job.minutes for job in self.jobs)
 
+    def needs(self, job: Job) -> dict[str, str]:
+        """The names of the jobs that have to be there first, each with its method's."""
+        seeds = {other: min(job.seed, self.methods[other].seeds) for other in job.method.others}
+        return {f"{other}-{seed}": other for other, seed in seeds.items()}
+
     def seeds_of(self, one: Cell) -> int:
         """How many seeds are wanted of a cell; 0 where it is not in the plan."""
         way = next((way for way in self.ways.get(one.method, ()) if way.name == one.way), None)

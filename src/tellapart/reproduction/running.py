@@ -90,7 +90,7 @@ class Workshop:
         failed: dict[str, TellapartError] = {}
         for number, job in enumerate(wanted, start=1):
             self.screen.say(f"{number} of {len(wanted)}: {job.name} ({job.method.says})")
-            cause = next((failed[other] for other in self._places(job) if other in failed), None)
+            cause = next((failed[other] for other in self.plan.needs(job) if other in failed), None)
             try:
                 if cause is not None:
                     raise cause
@@ -112,27 +112,12 @@ class Workshop:
 
     def _wanted(self) -> list[Job]:
         """Jobs that have something missing on the shelf, and those whose folders such jobs need."""
-        jobs = {job.name: job for job in self.plan.jobs}
-        needed: set[str] = {f"{method.name}-1" for method in self.ground.retrievers}
-        for job in reversed(list(jobs.values())):
-            is_missing = any(not self.shelf.holds(job, way.name) for way in job.ways)
-            if is_missing or job.name in needed:
-                needed.add(job.name)
-                needed |= set() if self._is_over(job) else set(self._places(job))
-        return [job for job in jobs.values() if job.name in needed]
-
-    def _places(self, job: Job) -> dict[str, str]:
-        """The names of the jobs that have to be there first, each with its method's."""
-        names = {}
-        for other in job.method.others:
-            method = self.plan.methods[other]
-            names[f"{other}-{min(job.seed, method.seeds)}"] = other
-        return names
+        return wanted_jobs(self.plan, self.shelf, self.ground, is_over=self._is_over)
 
     def recipe(self, job: Job) -> Recipe | RetrieverRecipe:
         """The checked recipe of a job whose others are there."""
         folder = (self.out / "runs").absolute()
-        places = {method: str(folder / name) for name, method in self._places(job).items()}
+        places = {method: str(folder / name) for name, method in self.plan.needs(job).items()}
         places[TEACHER] = self.retriever(self.ground.teacher)
         places[JUDGE] = self.retriever(self.ground.judge)
         return self.ground.load(job.method, job.seed, places)
@@ -248,6 +233,26 @@ class Workshop:
             weights=weights,
             **about_here(),
         )
+
+
+def wanted_jobs(
+    plan: Plan, shelf: Shelf, ground: Ground, *, is_over: Callable[[Job], bool] = lambda job: False
+) -> list[Job]:
+    """Jobs that have something missing on the shelf, and those whose folders such jobs need."""
+    needed: set[str] = {f"{method.name}-1" for method in ground.retrievers}
+    for job in reversed(plan.jobs):
+        is_missing = any(not shelf.holds(job, way.name) for way in job.ways)
+        if is_missing or job.name in needed:
+            needed.add(job.name)
+            needed |= set() if is_over(job) else set(plan.needs(job))
+    return [job for job in plan.jobs if job.name in needed]
+
+
+def minutes_left(plan: Plan, shelf: Shelf, ground: Ground) -> float:
+    """What is still to be trained and written, on this ground with 2 cores; half a training counts whole."""
+    jobs = wanted_jobs(plan, shelf, ground)
+    ways = (way for job in jobs for way in job.ways if not shelf.holds(job, way.name))
+    return ground.pace * (sum(job.method.minutes for job in jobs) + sum(way.minutes for way in ways))
 
 
 def core_minutes(run: Run) -> float:
