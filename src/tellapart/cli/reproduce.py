@@ -13,7 +13,11 @@ import typer
 from tellapart.cli.console import remark, say, stderr, tell, watching
 
 if TYPE_CHECKING:
+    from tellapart.reproduction.budget import Chosen
     from tellapart.reproduction.findings import Findings
+    from tellapart.reproduction.ground import Ground
+    from tellapart.reproduction.plan import Plan
+    from tellapart.reproduction.shelf import Shelf
 
 Data = Annotated[
     Path | None,
@@ -49,7 +53,7 @@ def reproduce(
 
     Example: tellapart reproduce mrnn --data DATA --budget 2h
     """
-    from tellapart.reproduction.budget import Chosen, fit, read_minutes
+    from tellapart.reproduction.budget import read_minutes
     from tellapart.reproduction.ground import find_ground
     from tellapart.reproduction.library import find_papers, plan_on
     from tellapart.reproduction.shelf import Shelf
@@ -58,12 +62,7 @@ def reproduce(
     minutes = read_minutes(budget) if budget else None
     ground = find_ground(data, out)
     shelf = Shelf(kept or out / "captions", ground.name)
-    whole = plan_on(papers, ground)
-    chosen = Chosen(whole)
-    if minutes is not None:
-        from tellapart.reproduction.running import minutes_left
-
-        chosen = fit(whole, minutes, left=lambda some: minutes_left(some, shelf, ground))
+    chosen = _choose(plan_on(papers, ground), minutes, shelf, ground)
     now = chosen
     if only:  # the report tells of all that is there
         named = [*(chosen.name(name) for name in only), *(one.name for one in ground.retrievers)]
@@ -90,6 +89,15 @@ def reproduce(
         _report(found, out / paper, as_json=json)
     if failed:
         raise typer.Exit(1)
+
+
+def _choose(whole: Plan, minutes: float | None, shelf: Shelf, ground: Ground) -> Chosen:
+    from tellapart.reproduction.budget import Chosen, fit
+    from tellapart.reproduction.running import minutes_left
+
+    if minutes is None:
+        return Chosen(whole)
+    return fit(whole, minutes, left=lambda some: minutes_left(some, shelf, ground))
 
 
 def _report(found: Findings, path: Path, *, as_json: bool) -> None:
