@@ -40,6 +40,14 @@ SMALL = (
     "training.patience=0",
 )
 
+SMALL_DISK = """
+import os, resource, signal, sys
+
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]), resource.RLIM_INFINITY))
+os.execv(sys.argv[2], sys.argv[2:])
+"""
+
 
 def recipe(*changes: str) -> Recipe:
     return load_recipe("mrnn-shapes", changes=[*SMALL, *changes])
@@ -148,6 +156,23 @@ def test_a_killed_run_goes_on_from_its_last_checkpoint(uninterrupted: Run, tmp_p
     assert last is not None
     assert_same(state_of(run.checkpoint(24)), state_of(last))
     assert log_of(run) == log_of(uninterrupted)
+
+
+@pytest.mark.parametrize(
+    ("room", "what"), [(100_000, "model.safetensors"), (500_000, "this checkpoint cannot be written")]
+)
+@pytest.mark.usefixtures(
+    "uninterrupted"
+)  # so that what it looks at is known, and not what the disk is full of
+def test_a_full_disk_is_told_in_a_line(tmp_path: Path, room: int, what: str) -> None:
+    changes = [word for change in SMALL for word in ("--set", change)]
+    command = [sys.executable, "-m", "tellapart", "train", "mrnn-shapes", "--out", str(tmp_path / "run")]
+    limited = [sys.executable, "-c", SMALL_DISK, str(room), *command, *changes]
+    done = subprocess.run(limited, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert what in done.stderr.replace("\n", " ")
+    assert "Traceback" not in done.stderr
+    assert Run(tmp_path / "run").latest_checkpoint() is None
 
 
 def test_training_stops_when_validation_no_longer_improves(tmp_path: Path) -> None:

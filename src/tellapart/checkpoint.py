@@ -48,7 +48,10 @@ def save_checkpoint(
         "fingerprint": learner.fingerprint,
     }
     with new_file(path) as temporary:
-        torch.save(state, temporary)
+        try:
+            torch.save(state, temporary)
+        except RuntimeError as error:  # such as of a full disk, which it does not call by its name
+            raise OSError(f"{path}: this checkpoint cannot be written: {error}") from error
     run.drop_checkpoints(but=path)
 
 

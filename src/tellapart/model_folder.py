@@ -37,7 +37,10 @@ def save_model(
         write_text(temporary / CONFIG, settings.model_dump_json(indent=2) + "\n")
         if words is not None:
             write_text(temporary / WORDS, json.dumps(words, ensure_ascii=False) + "\n")
-        save_file(dict(weights), temporary / WEIGHTS)
+        try:
+            save_file(dict(weights), temporary / WEIGHTS)
+        except SafetensorError as error:  # such as of a full disk
+            raise OSError(f"{folder / WEIGHTS}: {error}") from error
         # safetensors closes its file to other users; who may read the settings may read the weights.
         (temporary / WEIGHTS).chmod((temporary / CONFIG).stat().st_mode)
         if card:

@@ -11,6 +11,7 @@ from tellapart.reproduction.ground import Ground, drawn_scenes
 from tellapart.reproduction.library import ALL, PAPERS, find_papers, plan_on
 from tellapart.reproduction.methods import WATCHED
 from tellapart.reproduction.plan import JUDGE, TEACHER, Method, Paper, cell, join
+from tellapart.reproduction.verdicts import COUNTED
 from tellapart.reproduction.ways import WAYS
 
 EVERY = find_papers(ALL)
@@ -79,7 +80,7 @@ def test_no_judge_is_a_teacher(method: Method, root: Path) -> None:
 def test_rows_and_claims_speak_of_what_is_run(paper: Paper) -> None:
     cells = set(paper.cells)
     named = [row.ours for table in paper.tables for row in table.rows if row.ours]
-    named += [side for claim in paper.claims for part in claim.parts for side in (part.one, part.other)]
+    named += [side for claim in paper.claims for part in claim.parts for side in part.cells]
     named += paper.gallery.cells
     assert [name for name in named if cell(name) not in cells] == []
     for table in paper.tables:
@@ -103,6 +104,25 @@ def test_claims_are_told_apart(paper: Paper) -> None:
     names = [claim.name for claim in paper.claims]
     assert len(set(names)) == len(names)
     assert all(claim.parts and claim.words and claim.where for claim in paper.claims)
+
+
+@pytest.mark.parametrize("paper", EVERY, ids=NAMES)
+def test_counts_are_held_against_no_margin(paper: Paper) -> None:
+    """They are compared on halves of the pictures, and a margin would be a share of what the whole has."""
+    parts = [part for claim in paper.claims for part in claim.parts]
+    assert [
+        part for part in parts if part.measure in COUNTED and part.direction not in ("above", "below")
+    ] == []
+
+
+@pytest.mark.parametrize("others", [("mrnn-shared", "mrnn-vis-in-rnn", "rnn-base"), ("meshed",)], ids=str)
+def test_what_is_compared_learns_as_long(others: tuple[str, ...], root: Path, tmp_path: Path) -> None:
+    base = "transformer" if others == ("meshed",) else "mrnn"
+    scenes = drawn_scenes(tmp_path / "shapes", scenes=20)
+    scenes.draw()
+    for ground in (Ground("flickr8k", (f"data.root={root}",), "judge", "reranker"), scenes):
+        epochs = {loaded(ground, PLAN.methods[name], root).training.epochs for name in (base, *others)}
+        assert len(epochs) == 1
 
 
 def test_all_of_it_takes_a_day_at_most() -> None:

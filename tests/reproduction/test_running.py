@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -175,6 +176,53 @@ def test_another_methods_captions_are_refused(finished: Workshop, tmp_path: Path
     shelf.path(job, "greedy").write_bytes(b"no gzip")
     with pytest.raises(TellapartError, match="no file of kept captions"):
         shelf.read(job, "greedy", digest="any")
+
+
+def test_damaged_files_are_refused_before_anything_is_run(finished: Workshop, tmp_path: Path) -> None:
+    shelf = Shelf(tmp_path, finished.shelf.ground)
+    shop = replace(finished, shelf=shelf)
+    (job, *_) = (job for job in finished.plan.jobs if job.name == "base-1")
+    path = Path(shutil.copy(finished.shelf.path(job, "greedy"), tmp_path))
+    whole = path.read_bytes()
+    shop.check_shelf()
+    middle = len(whole) // 2
+    for damaged in (
+        whole[:middle],
+        whole[:12] + b"\xff\xff\xff\xff" + whole[16:],
+        b"",
+        whole[:-9] + b"9" * 9,
+    ):
+        path.write_bytes(damaged)
+        with pytest.raises(TellapartError, match="no file of kept captions"):
+            shop.check_shelf()
+    with gzip.open(path, "wt", encoding="utf-8") as file:
+        file.writelines(gzip.decompress(whole).decode().splitlines(keepends=True)[:3])
+    with pytest.raises(TellapartError, match="2 lines, of which each of"):
+        found_in(shop)
+
+
+@pytest.mark.parametrize("damage", [lambda whole: b"", lambda whole: whole[: len(whole) // 2]])
+def test_damaged_scores_are_measured_anew(
+    finished: Workshop, tmp_path: Path, damage: Callable[[bytes], bytes]
+) -> None:
+    before = found_in(finished)
+    shop = replace(finished, out=tmp_path)
+    shutil.copytree(finished.out, tmp_path, dirs_exist_ok=True)
+    path = tmp_path / "scores" / "base-1-greedy.npz"
+    path.write_bytes(damage(path.read_bytes()))
+    assert found_in(shop).to_json()["cells"] == before.to_json()["cells"]
+
+
+def test_another_training_is_not_laid_beside_what_is_kept(finished: Workshop, tmp_path: Path) -> None:
+    shutil.copytree(finished.out, tmp_path, dirs_exist_ok=True)
+    shop = replace(finished, out=tmp_path, shelf=Shelf(tmp_path / "captions", finished.shelf.ground))
+    (job, *_) = (job for job in shop.plan.jobs if job.name == "base-1")
+    kept = shop.shelf.read(job, "greedy", digest=shop.digest(job.method, "greedy"))
+    shop.shelf.write(job, replace(kept.made, weights="of another training"), kept.entries)
+    shop.shelf.path(job, "samples5").unlink()
+    failed = shop.run()
+    assert "base-1-greedy.jsonl.gz: written by another training" in failed["base-1"].problem
+    assert not shop.shelf.holds(job, "samples5")
 
 
 def test_a_run_of_other_settings_is_refused(finished: Workshop, tmp_path: Path) -> None:

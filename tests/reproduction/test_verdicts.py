@@ -71,6 +71,27 @@ def test_what_is_equal_is_alike_and_neither_above_nor_below(values: list[float])
     assert judge(claim("below"), cells).verdict == "does not"
 
 
+@pytest.mark.parametrize(("fall", "said"), [(0.0, "does not"), (0.5, "holds"), (3.0, "does not")])
+def test_slightly_below_is_below_and_not_far(fall: float, said: str) -> None:
+    base = [9.0, 10.0, 11.0, 10.0]
+    cells = {"a/x": {1: figures([value - fall for value in base])}, "b/x": {1: figures(base)}}
+    judged = judge(claim("slightly below", margin=0.1), cells)
+    assert judged.verdict == said
+    assert judged.parts[0].is_opposed == (fall == 3.0)  # equal is neither shown nor opposed
+
+
+@pytest.mark.parametrize(("second", "said"), [(0.2, "holds"), (1.0, "does not"), (3.0, "does not")])
+def test_gains_are_compared(second: float, said: str) -> None:
+    start = [1.0, 2.0, 3.0, 4.0]
+    runs = [figures([value + gain for value in start]) for gain in (0.0, 1.0, 1.0 + second)]
+    cells: dict[str, Seeds] = {f"r{number}/x": {1: run} for number, run in enumerate(runs)}
+    some = Claim("c", "w", "p", (Part("M", "r2/x", "below", "r1/x", after="r0/x"),))
+    judged = judge(some, cells)
+    assert judged.verdict == said
+    assert judged.parts[0].value == pytest.approx(second - 1)
+    assert judge(some, {"r1/x": cells["r1/x"], "r2/x": cells["r2/x"]}).verdict == "not run"
+
+
 def test_a_missing_row_or_measure_is_not_run() -> None:
     one = {1: figures([1.0, 2.0])}
     assert judge(claim("above"), {"a/x": one}).verdict == "not run"

@@ -91,7 +91,11 @@ def tiny_ground(folder: Path) -> Ground:
         for method in whole.retrievers
     )
     return replace(
-        whole, changes=(*whole.changes, *TINY), going_on=("training.epochs=1",), retrievers=retrievers
+        whole,
+        changes=(*whole.changes, *TINY),
+        beginning=(),
+        going_on=("training.epochs=1",),
+        retrievers=retrievers,
     )
 
 

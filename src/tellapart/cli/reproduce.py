@@ -59,7 +59,7 @@ def reproduce(
     from tellapart.reproduction.shelf import Shelf
 
     papers = find_papers(paper)
-    minutes = read_minutes(budget) if budget else None
+    minutes = read_minutes(budget) if budget is not None else None
     ground = find_ground(data, out)
     shelf = Shelf(kept or out / "captions", ground.name)
     chosen = _choose(plan_on(papers, ground), minutes, shelf, ground)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from jinja2 import Environment, PackageLoader
 
+from tellapart.recipe import find_recipe
 from tellapart.report.reproduction_charts import Plot, chapter_plots
 from tellapart.reproduction.findings import Chapter, Findings, Mark
 from tellapart.reproduction.plan import Column, Row, Table, cell
@@ -97,7 +98,8 @@ def introduction(found: Findings) -> Iterator[str]:
         "several; perplexity is of the first. An interval (95 %) is over test pictures drawn anew, so it "
         "does not tell how another seed would have come out; counts of different words and captions are "
         "compared on halves of the pictures instead. A part of a claim holds if its whole interval lies on "
-        "the claimed side; where it holds 0, there may also have been too few pictures to tell."
+        "the claimed side; where it holds 0, there may also have been too few pictures to tell. Of parts of "
+        "which nothing is true, one in forty holds by chance: of a claim with many, some may."
     )
     planned = sum(len(job.ways) for job in found.chosen.plan.jobs)
     if len(found.made) < planned:
@@ -215,6 +217,8 @@ def _appendix(found: Findings) -> Iterator[str]:
         yield f"| {' | '.join(cells)} |"
     yield from ("", "Recipes and changes:", "")
     yield from recipe_lines(found)
+    for name, text in recipe_texts(found).items():
+        yield from ("", f"The recipe `{name}`:", "", "```toml", *text.splitlines(), "```")
     yield from ("", "Measures:", "")
     yield from (f"- {name}: `{signature}`" for name, signature in found.signatures.items())
 
@@ -223,3 +227,9 @@ def recipe_lines(found: Findings) -> Iterator[str]:
     """Every method's recipe, and all that is changed in it."""
     for name, (recipe, changes) in found.recipes.items():
         yield f"- {name}: `{recipe}`" + "".join(f" `{change}`" for change in changes)
+
+
+def recipe_texts(found: Findings) -> dict[str, str]:
+    """Each recipe as it is before anything is changed in it."""
+    names = dict.fromkeys(recipe for recipe, _ in found.recipes.values())
+    return {name: find_recipe(name).read_text(encoding="utf-8").rstrip() for name in names}

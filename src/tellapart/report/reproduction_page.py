@@ -10,7 +10,15 @@ from jinja2 import Environment, PackageLoader
 
 from tellapart.errors import TellapartError
 from tellapart.report.reproduction_charts import Plot, chapter_plots
-from tellapart.report.reproduction_markdown import both, introduction, part_text, recipe_lines, remarks, title
+from tellapart.report.reproduction_markdown import (
+    both,
+    introduction,
+    part_text,
+    recipe_lines,
+    recipe_texts,
+    remarks,
+    title,
+)
 from tellapart.report.thumbnails import Thumbnail, thumbnail
 from tellapart.reproduction.findings import Chapter, Exhibit, Findings, Gallery
 from tellapart.reproduction.plan import Table
@@ -90,6 +98,7 @@ def write_reproduction_page(path: Path, found: Findings) -> None:
         parts=[_part(chapter, found) for chapter in found.chapters],
         made=list({(one.method, one.seed): one for one in found.made}.values()),
         recipes=[_plain(line) for line in recipe_lines(found)],
+        texts=recipe_texts(found),
         signatures=found.signatures,
     )
     # The name of a picture need not be text: what cannot be written is spelt out.

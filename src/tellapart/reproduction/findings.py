@@ -19,7 +19,7 @@ from tellapart.reproduction.measuring import Bench, Figures
 from tellapart.reproduction.plan import Cell, Claim, Job, Paper, cell
 from tellapart.reproduction.running import Workshop, cells_on
 from tellapart.reproduction.score_files import read_scores, write_scores
-from tellapart.reproduction.shelf import LOG, Line, Made, about_here
+from tellapart.reproduction.shelf import LOG, Line, Made, about_here, check_pictures
 from tellapart.reproduction.verdicts import Judged, judge
 from tellapart.reproduction.writing import Watch
 from tellapart.sources import by_hash
@@ -272,7 +272,10 @@ def _of_size(claim: Claim, chosen: Chosen) -> Claim:
     def named(text: str) -> str:
         return str(Cell(chosen.name(cell(text).method), cell(text).way))
 
-    parts = (replace(part, one=named(part.one), other=named(part.other)) for part in claim.parts)
+    parts = (
+        replace(part, one=named(part.one), other=named(part.other), after=part.after and named(part.after))
+        for part in claim.parts
+    )
     return replace(claim, parts=tuple(parts))
 
 
@@ -290,6 +293,7 @@ def _measured(
         kept = shop.shelf.read(job, way.name, digest=shop.digest(job.method, way.name))
         made.append(kept.made)
         lines, name = kept.lines, Cell(job.method.name, way.name)
+        check_pictures(kept.path, lines, shop.shown.ids)
         if job.seed == 1 and lines[0].captions:
             captions[name] = {line.image_id: _told(line) for line in lines}
         path = shop.out / "scores" / f"{job.name}-{way.name}.npz"

@@ -35,7 +35,9 @@ class Ground:
     pace: float = 1.0  # how long a method takes here, as a share of what it takes on Flickr8k
     retrievers: tuple[Method, ...] = ()  # that are trained here, because none that ships knows such pictures
     by_recipe: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # more changes, by recipe
-    going_on: tuple[str, ...] = ()  # changes for methods that go on from another
+    # What has the last word: for methods that begin anew, and for those that go on from another.
+    beginning: tuple[str, ...] = ()
+    going_on: tuple[str, ...] = ()
     encoder: str = "efficientnet-lite2"  # by which pictures are called alike
     language_model: bool = True  # whether it tells how fluent captions are
     drawn: tuple[Path, int] | None = None  # the folder that scenes are drawn into, and how many
@@ -51,7 +53,7 @@ class Ground:
         if method.recipe.startswith("retriever"):
             return method.changes
         start = (f"training.start_from={{{method.start}}}",) if method.start else ()
-        more = self.going_on if method.start else ()
+        more = self.going_on if method.start else self.beginning
         return (*self.changes, *self.by_recipe.get(method.recipe, ()), *start, *method.changes, *more)
 
     def changes_of(self, method: Method) -> tuple[str, ...]:
@@ -117,7 +119,6 @@ def drawn_scenes(folder: Path, *, scenes: int = SCENES) -> Ground:
             "data.format=jsonl",
             "data.min_count=1",
             "encoder.name=patches",
-            "training.epochs=6",
             NO_CLOCK,
         ),
         "judge-of-shapes",
@@ -137,6 +138,7 @@ def drawn_scenes(folder: Path, *, scenes: int = SCENES) -> Ground:
             "neuraltalk": ("captioner.embedding=128", "captioner.hidden=128", "captioner.dropout=0.1"),
             "adaptive": ("captioner.width=128", "captioner.dropout=0.1"),
         },
+        beginning=("training.epochs=6",),
         going_on=("training.epochs=3", "training.evaluate_every=30"),
         encoder="patches",
         language_model=False,

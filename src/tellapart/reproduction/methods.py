@@ -47,7 +47,7 @@ MRNN = Method("mrnn", "m-RNN by its own cost", "mrnn", seeds=3, minutes=8, prior
 MRNN_MLE = go_on(
     MRNN,
     "mrnn+mle",
-    "two more epochs of likelihood: the control of all that goes on from m-RNN",
+    "as much more of likelihood: the control of all that goes on from m-RNN",
     LIKELIHOOD,
     seeds=3,
     minutes=2,

@@ -19,7 +19,7 @@ MethodKind = Literal["train", "entropy", "simplest", "simpler", "single", "peopl
 WayKind = Literal[
     "beam", "sample", "consensus", "oracle", "margin", "retrieval", "likelihood", "penalties", "people"
 ]
-Direction = Literal["above", "below", "alike", "not above"]
+Direction = Literal["above", "below", "slightly below", "alike", "not above"]
 
 # In changes, {teacher} is the retriever that teaches, and {judge} the other one, by which a run's learning is
 # watched and nothing is chosen.
@@ -151,7 +151,8 @@ class Part:
     """One comparison that a claim consists of: a measure of one cell against that of another.
 
     `alike` says that the first lies within `margin` of the second, as a share of the second's value; `not
-    above`, that it lies above it by less than that.
+    above`, that it lies above it by less than that; `slightly below`, that it lies below it, and by less.
+    With `after`, two gains are compared: the first's over the second, and the second's over this third.
     """
 
     measure: str
@@ -160,6 +161,7 @@ class Part:
     other: str
     margin: float = 0.05
     than: str = ""  # the other's measure, where it is another one
+    after: str = ""  # the cell that the other has gained over
 
     @property
     def said(self) -> str:
@@ -167,10 +169,22 @@ class Part:
         words = {
             "above": "above",
             "below": "below",
+            "slightly below": f"below, by less than {self.margin:.0%},",
             "alike": f"within {self.margin:.0%} of",
             "not above": f"no more than {self.margin:.0%} above",
         }
+        if self.after:
+            gains = (
+                f"gain in {self.measure} of {self.one} over {self.other}",
+                f"of the latter over {self.after}",
+            )
+            return f"{gains[0]} {words[self.direction]} that {gains[1]}"
         return f"{self.measure} of {self.one} {words[self.direction]} {self.than or 'that'} of {self.other}"
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """All that it speaks of."""
+        return (self.one, self.other, *([self.after] if self.after else ()))
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,11 +104,11 @@ class Workshop:
         return failed
 
     def check_shelf(self) -> None:
-        """Refuse files that other settings have made."""
+        """Refuse files that other settings have made, and damaged ones: now, and not after hours."""
         for job in self.plan.jobs:
             for way in (*(way.name for way in job.ways), LOG):
                 if self.shelf.holds(job, way):
-                    self.shelf.check(job, way, digest=self.digest(job.method, way))
+                    self.shelf.read(job, way, digest=self.digest(job.method, way))
 
     def _wanted(self) -> list[Job]:
         """Jobs that have something missing on the shelf, and those whose folders such jobs need."""
@@ -206,11 +206,25 @@ class Workshop:
             teacher = self.retriever(self.ground.teacher)
             with self.screen.watching() as watch:
                 writer = Writer(self.folder(job), recipe, self.shown, teacher, job.seed, watch)
+                self._check_weights(job, writer.describer.fingerprint)
                 for way in missing:
                     started = time.perf_counter()
                     lines = writer.write(way, self._before(job, way))
                     seconds = round(time.perf_counter() - started, 1)
                     self._keep(self._made(job, way.name, seconds, writer.describer.fingerprint), job, lines)
+
+    def _check_weights(self, job: Job, weights: str) -> None:
+        """Refuse to lay beside what is kept of a job what another training of it came to."""
+        for way in job.ways:
+            if self.shelf.holds(job, way.name):
+                made = self.shelf.check(job, way.name, digest=self.digest(job.method, way.name))
+                if made.weights != weights:
+                    raise TellapartError(
+                        f"{self.shelf.path(job, way.name)}: written by another training than the one in "
+                        f"{self.folder(job)}",
+                        hint=f"delete all files of {job.name} to have them written anew, or name another "
+                        "folder with --kept",
+                    )
 
     def _before(self, job: Job, way: Way) -> list[Line]:
         """The captions that a way chooses from."""
@@ -271,8 +285,8 @@ def claim_folder(out: Path, ground: Ground) -> None:
         write_text(path, json.dumps({"ground": ground.name}) + "\n")
         return
     try:
-        before: Mapping[str, object] = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
+        before: Mapping[str, object] = dict(json.loads(path.read_text(encoding="utf-8")))
+    except (ValueError, TypeError) as error:
         raise TellapartError(f"{path}: not JSON: {error}", hint="delete it, or name another --out") from error
     if before.get("ground") != ground.name:
         raise TellapartError(

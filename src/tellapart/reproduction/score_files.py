@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import zipfile
+import zlib
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
@@ -38,7 +40,7 @@ def write_scores(path: Path, scores: Scores, *, key: str) -> None:
 def read_scores(path: Path, *, key: str) -> Scores | None:
     """Scores that were measured on the same; None where there are none."""
     try:
-        with np.load(path) as file:
+        with path.open("rb") as stream, np.load(stream) as file:
             about = json.loads(str(file["about"]))
             if about["key"] != key or about["skipped"]:  # what could not be measured then may be now
                 return None
@@ -48,8 +50,8 @@ def read_scores(path: Path, *, key: str) -> Scores | None:
                 )
                 for number, (name, (corpus, signature, notes)) in enumerate(about["scores"].items())
             }
-    except (OSError, ValueError, KeyError):
-        return None  # not there, or cut off: what it held is measured anew
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error):
+        return None  # not there, or damaged: what it held is measured anew
     return Scores(tuple(about["ids"]), parts, about["skipped"])
 
 

@@ -12,6 +12,7 @@ import json
 import os
 import platform
 import subprocess
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
@@ -25,6 +26,7 @@ from tellapart.storage import new_file
 
 LOG = "log"  # the learning curve of a run, kept beside its captions
 _REDO = "delete it to have it made anew, or name another folder"
+_DAMAGE = (OSError, EOFError, zlib.error, ValueError, KeyError, TypeError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +115,7 @@ class Shelf:
                 _, *rest = map(json.loads, file)
             kept = Kept(path, made, tuple(rest))
             kept.lines if way != LOG else ()  # noqa: B018 - whether all fields are there
-        except (OSError, EOFError, ValueError, KeyError, TypeError) as error:
+        except _DAMAGE as error:
             raise TellapartError(f"{path}: this is no file of kept captions: {error}", hint=_REDO) from error
         return kept
 
@@ -123,7 +125,7 @@ class Shelf:
         try:
             with gzip.open(path, "rt", encoding="utf-8") as file:
                 made = Made(**json.loads(file.readline())["made"])
-        except (OSError, EOFError, ValueError, KeyError, TypeError) as error:
+        except _DAMAGE as error:
             raise TellapartError(f"{path}: this is no file of kept captions: {error}", hint=_REDO) from error
         if (made.ground, made.digest) != (self.ground, digest):
             other = f"on {made.ground}" if made.ground != self.ground else "with other settings"
@@ -143,6 +145,18 @@ class Shelf:
             gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed,
         ):
             packed.write("".join(f"{text}\n" for text in texts).encode())
+
+
+def check_pictures(path: Path, lines: Sequence[Line], ids: Sequence[str]) -> None:
+    """Refuse a file that does not hold each picture once: figures of fewer pictures do not compare."""
+    held = [line.image_id for line in lines]
+    if sorted(held) != sorted(ids):
+        missing = len(set(ids) - set(held))
+        raise TellapartError(
+            f"{path}: {len(held)} lines, of which each of {len(ids)} pictures should have one; "
+            f"{missing} have none",
+            hint=_REDO,
+        )
 
 
 def about_here() -> dict[str, str]:

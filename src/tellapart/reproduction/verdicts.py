@@ -59,6 +59,7 @@ class Compared:
         ends: Mapping[Direction, tuple[float, float]] = {
             "above": (0.0, math.inf),
             "below": (-math.inf, 0.0),
+            "slightly below": (-self.margin, 0.0),
             "alike": (-self.margin, self.margin),
             "not above": (-math.inf, self.margin),
         }
@@ -131,12 +132,12 @@ def judge(claim: Claim, cells: Mapping[str, Seeds], plan: Plan) -> Judged:
 
 
 def _compare(part: Part, cells: Mapping[str, Seeds], plan: Plan) -> Compared:
-    one, other = cells.get(part.one, {}), cells.get(part.other, {})
+    one, other, before = (cells.get(name, {}) for name in (part.one, part.other, part.after))
     if plan.is_seedless(cell(part.other)) and other:
         other = dict.fromkeys(one, next(iter(other.values())))  # people are the same to every seed
         planned = plan.seeds_of(cell(part.one))
     else:
-        planned = min(plan.seeds_of(cell(part.one)), plan.seeds_of(cell(part.other)))
+        planned = min(plan.seeds_of(cell(name)) for name in part.cells)
     if part.measure in OF_ONE_SEED:
         planned = min(planned, 1)
     than = part.than or part.measure
@@ -144,6 +145,7 @@ def _compare(part: Part, cells: Mapping[str, Seeds], plan: Plan) -> Compared:
         seed
         for seed in sorted(one.keys() & other.keys())
         if part.measure in one[seed] and than in other[seed]
+        if not part.after or (seed in before and than in before[seed])
     ]
     if not seeds:
         return Compared(part, planned=planned)
@@ -152,8 +154,10 @@ def _compare(part: Part, cells: Mapping[str, Seeds], plan: Plan) -> Compared:
     if part.measure in COUNTED:
         found = difference_of_counts(ours, theirs, part.measure)
     else:
-        mean = mean_over_seeds(ours, part.measure)
-        found = _difference(mean, renamed(mean_over_seeds(theirs, than), mean[part.measure]))
+        mean, against = mean_over_seeds(ours, part.measure), mean_over_seeds(theirs, than)
+        if part.after:
+            against = gained_again(against, mean_over_seeds([before[seed] for seed in seeds], than))
+        found = _difference(mean, renamed(against, mean[part.measure]))
     margin = part.margin * abs(float(np.mean([figures.scores[than].corpus for figures in theirs])))
     return Compared(part, *found, len(seeds), planned, margin)
 
@@ -161,6 +165,16 @@ def _compare(part: Part, cells: Mapping[str, Seeds], plan: Plan) -> Compared:
 def _difference(one: Scores, other: Scores) -> tuple[float, float | None, float | None]:
     (found,) = compare(other, one, draws=DRAWS)
     return found.value, found.low, found.high
+
+
+def gained_again(after: Scores, before: Scores) -> Scores:
+    """What a score would be if it rose once more by as much as it has risen, picture by picture."""
+    ((name, score),) = after.parts.items()
+    start = before[name]
+    assert score.each is not None, f"{name} is a formula: its gains do not add up"
+    assert start.each is not None
+    risen = 2 * score.each - start.each[_rows(after.ids, before.ids)]
+    return replace(after, parts={name: replace(score, corpus=2 * score.corpus - start.corpus, each=risen)})
 
 
 def renamed(scores: Scores, like: Score) -> Scores:

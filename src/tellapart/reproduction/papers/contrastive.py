@@ -35,7 +35,7 @@ METHODS = (
         "objective.reference={adaptive}",
         minutes=12,
     ),
-    _go_on(AA, "adaptive+mle", "one more epoch of likelihood: the control", LIKELIHOOD, minutes=5, seeds=3),
+    _go_on(AA, "adaptive+mle", "as much more of likelihood: the control", LIKELIHOOD, minutes=5, seeds=3),
     _go_on(AA, "adaptive+il", "introspective learning", "objective.name=introspective", minutes=8),
     _go_on(AA, "adaptive+gan", "conditional GAN, with likelihood beside it", *GAN, minutes=13),
     _go_on(AA, "adaptive+cl-positive", "CL(P)", CONTRASTIVE, "objective.parts=positive", minutes=6),
@@ -101,8 +101,8 @@ TABLES = (
             ),
             Row("Base + CL(Full)", "adaptive+cl/beam5", (*_FULL, "")),
         ),
-        "Our GAN has likelihood beside it and a quarter of the others' learning rate, for captions drawn by "
-        "chance are noisy teachers; what theirs was is not told in full.",
+        "Our IL and GAN have likelihood beside them, the GAN a quarter of the others' learning rate, for "
+        "captions drawn by chance are noisy teachers; what theirs was is not told in full.",
     ),
     Table(
         "Table 5",
@@ -169,6 +169,7 @@ CLAIMS = (
         "gives the base model lower improvement than full CL, CL(N) downgrades the base model",
         "section 5.3, Table 4",
         (
+            Part("CIDEr-D", "adaptive+cl-positive/beam5", "above", "adaptive/beam5"),
             Part("CIDEr-D", "adaptive+cl/beam5", "above", "adaptive+cl-positive/beam5"),
             Part("CIDEr-D", "adaptive+cl-negative/beam5", "below", "adaptive/beam5"),
         ),
@@ -212,9 +213,10 @@ CLAIMS = (
     ),
     Claim(
         "one run is enough",
-        "in second run, the relative improvements of the target model is incremental",
-        "section 5.3, Table 6",
-        (Part("CIDEr-D", "adaptive+cl+cl/beam5", "alike", "adaptive+cl/beam5", margin=0.03),),
+        "in second run, the relative improvements of the target model is incremental, compared to its "
+        "improvement in the first run",
+        "section 5.3, Table 6; here: the second gain is the smaller one",
+        (Part("CIDEr-D", "adaptive+cl+cl/beam5", "below", "adaptive+cl/beam5", after="adaptive/beam5"),),
     ),
 )
 
@@ -231,5 +233,12 @@ PAPER = Paper(
     TABLES,
     CLAIMS,
     Showing(("adaptive/beam5", "adaptive+mle/beam5", "adaptive+cl/beam5")),
+    notes=(
+        (
+            "On photographs, what goes on from a base does so for one epoch, ten images a step, at a rate of "
+            "2e-4, and its last weights count; the paper trains at 1e-6 until the validation set says that "
+            "it is enough. Its Tables 4 to 6 are of COCO's validation images; ours are of test pictures."
+        ),
+    ),
     left_out=("Table 2: COCO's server", "Table 3: InstaPIC-1.1M is not at hand"),
 )

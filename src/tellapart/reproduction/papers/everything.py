@@ -83,7 +83,11 @@ MIXED = (
     go_on(CL, "mrnn+cl-then-dpo", "preferences on top of contrastive learning", *_DPO, minutes=8),
 )
 LONGER = go_on(
-    MRNN_MLE, "mrnn+mle+mle", "four more epochs: the control of what goes on twice", LIKELIHOOD, minutes=2
+    MRNN_MLE,
+    "mrnn+mle+mle",
+    "likelihood for twice as long: the control of what goes on twice",
+    LIKELIHOOD,
+    minutes=2,
 )
 SLOW = go_on(
     MRNN,
@@ -182,8 +186,8 @@ PAPER = Paper(
     Showing(("mrnn/beam5", "mrnn+mle/beam5", "mrnn+cl/beam5", "mrnn+smile+cl/beam5")),
     notes=(
         (
-            "What goes on from the m-RNN does so for two epochs, and what goes on from that for two more, "
-            "which its parts have not had. DPO, rewards and the GAN learn at a quarter of the others' rate, "
+            "What goes on from what has gone on from the m-RNN learns twice as long as its parts."
+            " DPO, rewards and the GAN learn at a quarter of the others' rate, "
             "Cos at a tenth."
         ),
     ),

@@ -79,7 +79,7 @@ METHODS = (
     COCO,
     _on_photographs(COCO, "smile", "SMILE on the pretrained", _SMILE),
     TUNED,
-    _on_photographs(TUNED, "mle", "two more epochs of likelihood on the same", LIKELIHOOD, seeds=3),
+    _on_photographs(TUNED, "mle", "as much more of likelihood on the same", LIKELIHOOD, seeds=3),
     _on_photographs(TUNED, "smile", "SMILE on the pretrained and tuned", _SMILE, seeds=3),
     TRANSFORMER,
     go_on(TRANSFORMER, "transformer+smile", "SMILE on the Transformer", _SMILE, minutes=6),

@@ -77,7 +77,7 @@ _TEXT = {
     "Baseline": ("0.746", "0.579", "0.432", "0.320", "0.545", "0.262", "1.036", "0.197"),
 }
 _OURS = (
-    Row("Baseline + two epochs of likelihood (our control)", "mrnn+mle/greedy"),
+    Row("Baseline + as much more of likelihood (our control)", "mrnn+mle/greedy"),
     Row("DP, vectors of any length", "mrnn+dp-any-length/greedy"),
     Row("CDP, vectors of any length", "mrnn+cdp-any-length/greedy"),
     Row("Cos at the rate of CDP, ten times its own", "mrnn+cos-fast/greedy"),
@@ -182,13 +182,10 @@ CLAIMS = (
     Claim(
         "a slight decrease in text metrics",
         "we see a slight decrease in these metrics when moving away from safer generic captions",
-        "section 5, Table 3",
-        (
-            *(
-                Part(measure, "mrnn+cdp/greedy", "below", "mrnn/greedy")
-                for measure in ("CIDEr-D", "BLEU-4", "METEOR")
-            ),
-            Part("CIDEr-D", "mrnn+cdp/greedy", "alike", "mrnn/greedy", margin=0.15),
+        "section 5, Table 3; here slight is less than 15 %",
+        tuple(
+            Part(measure, "mrnn+cdp/greedy", "slightly below", "mrnn/greedy", margin=0.15)
+            for measure in ("CIDEr-D", "BLEU-4", "METEOR")
         ),
     ),
     Claim(
@@ -225,7 +222,9 @@ PAPER = Paper(
         (
             "The paper's captioner has two LSTMs and attention; ours is the m-RNN that all methods here go "
             "on from. The authors' program drops a word that stands twice in a row before it measures; here "
-            "captions are measured as they are."
+            "captions are measured as they are. They train with two images a step until the mean rank on the "
+            "validation set no longer falls; ours, on photographs, with sixteen for two epochs, and the last "
+            "weights count."
         ),
     ),
     left_out=(
