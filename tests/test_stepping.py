@@ -122,6 +122,35 @@ def test_16_bits_train_too(tmp_path: Path) -> None:
     assert all(weight.dtype == torch.float32 for weight in learner.network.parameters())
 
 
+@pytest.mark.parametrize(("wanted", "inside"), [("fast", "medium"), ("single", "highest")])
+def test_products_are_coarse_in_both_passes_of_a_step_and_nowhere_else(wanted: str, inside: str) -> None:
+    some = recipe(f"training.precision={wanted}")
+    learner = prepare_learner(some, watch=lambda done, total: None)
+    seen = []
+
+    def note(*_: object) -> None:
+        seen.append(torch.get_float32_matmul_precision())
+
+    learner.step.register_forward_hook(note)
+    next(learner.network.parameters()).register_hook(note)  # type: ignore[no-untyped-call]
+    optimiser = build_optimiser(some.optimiser, learner.step)
+    take_step(learner.step, optimiser, learner.shares(0, ALONE), some, Moment(0, 1))
+    assert set(seen) == {inside}
+    assert len(seen) >= 2
+    assert torch.get_float32_matmul_precision() == "highest"
+
+
+def test_coarse_products_change_little(tmp_path: Path) -> None:
+    losses = {}
+    for wanted in ("single", "fast"):
+        some = recipe(f"training.precision={wanted}", "optimiser.learning_rate=0.003")
+        learner = prepare_learner(some, watch=lambda done, total: None)
+        run = start_run(tmp_path / wanted, some.to_toml())
+        losses[wanted] = [report.taken.loss for report in train_steps(some, run, learner)]
+    assert losses["fast"] == pytest.approx(losses["single"], rel=0.05)
+    assert losses["fast"][-1] < losses["fast"][0]
+
+
 def test_shares_of_processes_are_the_batch() -> None:
     learner = ready(recipe())
     whole = learner.batch(0)

@@ -166,8 +166,10 @@ class LoopConfig(Config):
     core_minutes: NonNegativeFloat = Field(
         0.0, description="processor time to spend at most, all cores together; 0: no limit"
     )
-    precision: Literal["single", "bf16"] = Field(
-        "single", description="bf16: matrix products in 16 bits, weights in 32"
+    precision: Literal["single", "fast", "bf16"] = Field(
+        "single",
+        description="of a training step; weights have 32 bits; fast: matrix products in 16 bits where the "
+        "processor knows how, all else in 32; bf16: whatever torch computes in 16 bits",
     )
     average: float = Field(
         0.0,

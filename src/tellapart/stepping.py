@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 
 import numpy as np
@@ -58,11 +58,12 @@ def take_step(
     weights = [parameter for parameter in step.parameters() if parameter.requires_grad]
     optimiser.zero_grad(set_to_none=True)
     tally = Tally()
-    for share in shares:
-        context = Context(number, torch.Generator().manual_seed(int(seeds[1])), recipe.seed)
-        with precision(recipe, world):
-            loss: Loss = step(share, context)
-        tally.take(loss, weights, by_term=moment.by_term)
+    with products(recipe):
+        for share in shares:
+            context = Context(number, torch.Generator().manual_seed(int(seeds[1])), recipe.seed)
+            with precision(recipe, world):
+                loss: Loss = step(share, context)
+            tally.take(loss, weights, by_term=moment.by_term)
     taken = tally.together(weights, world)
     limit = recipe.optimiser.clip_norm or math.inf
     norm = nn.utils.clip_grad_norm_(weights, limit)
@@ -149,8 +150,22 @@ def _plus(old: Tensor | None, new: Tensor | None) -> Tensor | None:
     return old + new
 
 
+@contextmanager
+def products(recipe: AnyRecipe) -> Iterator[None]:
+    """Within the block, forward and backward, products of 32-bit matrices are as precise as the recipe wants.
+
+    A processor that has no products in 16 bits computes them in 32, as ever.
+    """
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("medium" if recipe.training.precision == "fast" else before)
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
 def precision(recipe: AnyRecipe, world: World) -> AbstractContextManager[object]:
-    """Within the block, matrix products are as precise as the recipe wants."""
+    """Within the block, the forward pass alone, torch computes in 16 bits what it can, if that is wanted."""
     if recipe.training.precision == "bf16":
         return torch.autocast(world.device.type, torch.bfloat16)
     return nullcontext()
