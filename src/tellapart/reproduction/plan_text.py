@@ -15,10 +15,9 @@ def plan_lines(papers: Sequence[Paper], chosen: Chosen, *, pace: float) -> Itera
     yield ""
     yield (
         f"{len(plan.methods)} methods, {len(plan.jobs)} runs, {spoken(plan.minutes * pace)} in all on 2 "
-        f"cores, the "
-        "writing of captions included. Bases and full methods have three seeds, ablations one. A method "
-        "that several "
-        "papers name is trained once."
+        "cores, the writing of captions included. Bases and full methods have three seeds, ablations one; "
+        "`ranks`, which take four times as long as training, are of the first. A method that several papers "
+        "name is trained once."
     )
     for line in chosen.given_up:
         yield from ("", f"To fit the budget: {line}.")
