@@ -14,7 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from benchmarks.captioner_runs import EVERYTHING, WIDTH
@@ -37,10 +37,12 @@ def main() -> None:
     parser.add_argument("--show", default="", help="print the captions of photographs that show this noun")
     arguments = parser.parse_args()
     sources = read_sources(load_recipe(EVERYTHING).data, seed=1)
-    new = new_nouns(sources[0].split("train").examples)
+    counts = count_nouns(sources[0].split("train").examples)
+    new = new_nouns(counts)
     photographs = {
         example.image_id: example for source in sources for example in source.split(HELD_OUT).examples
     }
+    describe(counts, photographs.values(), new)
     for folder in sorted(arguments.folder.iterdir()):
         path = Run(folder).predictions(HELD_OUT, width=WIDTH)
         if path.exists():
@@ -51,12 +53,29 @@ def main() -> None:
                 show(arguments.show, captions, photographs)
 
 
-def new_nouns(examples: Sequence[Example]) -> set[str]:
-    """Nouns of the encoder's classes that these captions hardly have."""
-    counts = Counter(
-        noun for example in examples for caption in example.captions for noun in nouns_in(caption)
-    )
+def count_nouns(examples: Sequence[Example]) -> Counter[str]:
+    """In how many of their captions each word stands."""
+    return Counter(noun for example in examples for caption in example.captions for noun in nouns_in(caption))
+
+
+def new_nouns(counts: Counter[str]) -> set[str]:
+    """Nouns of the encoder's classes that captions of these counts hardly have."""
     return {noun for noun in map(singular, everyday_words().values()) if counts[noun] < RARE}
+
+
+def describe(counts: Counter[str], photographs: Collection[Example], new: set[str]) -> None:
+    """How often photographs show new nouns, and of which of those Flickr8k's captions have none at all."""
+    shown = Counter(
+        noun for example in photographs for noun, people in named(example).items()
+        if noun in new and people >= PEOPLE
+    )  # fmt: skip
+    never = {noun: count for noun, count in shown.items() if not counts[noun]}
+    print(
+        f"{len(photographs)} photographs show a new noun {shown.total()} times, {len(shown)} different; "
+        f"{sum(never.values())} times one that Flickr8k's captions do not have at all: "
+        f"{', '.join(f'{noun} {count}' for noun, count in sorted(never.items(), key=lambda one: -one[1]))}",
+        flush=True,
+    )
 
 
 def nouns_in(caption: str) -> set[str]:

@@ -385,6 +385,11 @@ def test_what_cannot_be_checked_is_said(vision: Vision, monkeypatch: pytest.Monk
     with pytest.raises(TellapartError, match="'looker' brings its own encoder") as caught:
         check_captioner("looker")
     assert "check_built" in caught.value.hint
+    large = CaptionerPart("large", "", Config, "nowhere:build")
+    monkeypatch.setitem(vars(CAPTIONERS)["_all"], "large", large)
+    with pytest.raises(TellapartError, match="'large' has no preset called 'tiny'") as caught:
+        check_captioner("large")
+    assert 'preset=""' in caught.value.hint
 
 
 def test_no_test_framework_is_needed() -> None:

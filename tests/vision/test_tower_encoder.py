@@ -214,8 +214,30 @@ def test_pictures_of_a_size_that_the_tower_cannot_see_are_refused(
     copy = Path(shutil.copytree(folder("git"), tmp_path / "copy"))
     settings = json.loads((copy / "preprocessor_config.json").read_text())
     (copy / "preprocessor_config.json").write_text(json.dumps({**settings, "size": size}))
-    with pytest.raises(TellapartError, match=r"cannot be loaded: Input image size \(24\*24\)"):
+    with pytest.raises(
+        TellapartError, match=r"cannot look at pictures of 24x24 pixels.*Input image size \(24\*24\)"
+    ):
         load_encoder(f"tower:{copy}")
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("image_mean", [0.5, 0.5]), ("image_mean", "0.5"), ("image_mean", [0.5, "a", 0.5]),
+        ("image_std", [0.2, 0.0, 0.2]), ("image_std", 3), ("resample", 77), ("resample", "bicubic"),
+        ("rescale_factor", 0), ("rescale_factor", "1/255"), ("size", {"height": 16, "width": "16"}),
+        ("size", {"height": -16, "width": 16}), ("size", {"shortest_edge": 16.5}),
+    ],
+)  # fmt: skip
+def test_settings_of_pictures_that_make_no_sense_are_named(
+    key: str, value: object, folder: Callable[[str], Path], tmp_path: Path
+) -> None:
+    copy = Path(shutil.copytree(folder("blip"), tmp_path / "copy"))
+    settings = json.loads((copy / "preprocessor_config.json").read_text())
+    (copy / "preprocessor_config.json").write_text(json.dumps({**settings, key: value}))
+    with pytest.raises(TellapartError, match=rf": {key} is ") as caught:
+        load_encoder(f"tower:{copy}")
+    assert caught.value.hint.startswith("copy preprocessor_config.json again")
 
 
 def test_captions_through_the_cache(folder: Callable[[str], Path], tmp_path: Path) -> None:

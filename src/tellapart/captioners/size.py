@@ -20,9 +20,12 @@ TRAITS = EncoderTraits(
 
 
 def count_parameters(part: CaptionerPart) -> int | None:
-    """With its default settings, WORDS words and the default encoder; None where a checkpoint decides."""
+    """With its default settings, WORDS words and the default encoder; None where nobody has counted.
+
+    Of a captioner that a checkpoint brings, all that the default one holds, each shared weight once.
+    """
     if part.own_text:
-        return None
+        return part.checkpoint_weights or None
     words = tuple(f"word{number}" for number in range(WORDS - len(SPECIAL)))
     text = WordText(Vocabulary(words), PRESETS["mrnn"])
     with torch.device("meta"):

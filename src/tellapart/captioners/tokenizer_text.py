@@ -95,6 +95,12 @@ class TokenizerText:
         special = set(tokenizer.all_special_ids) | {
             number for number, token in own.get_added_tokens_decoder().items() if token.special
         }
+        if signs.end not in special and own.id_to_token(signs.end) is not None:
+            raise TellapartError(
+                f"{model}: a caption ends with {own.id_to_token(signs.end)!r}, which to its tokenizer is an "
+                "ordinary piece of text and no special sign",
+                hint="copy tokenizer.json and tokenizer_config.json again: they are not the checkpoint's own",
+            )
         unwritten = {number for number in special if number < size} | {signs.pad}
         unwritten |= {number for number in range(size) if own.id_to_token(number) is None}
         lead = " " if (_wants_space(own) if leading_space is None else leading_space) else ""

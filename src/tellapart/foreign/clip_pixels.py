@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from tellapart.errors import TellapartError
+from tellapart.foreign.processor import expect_side, expect_there, read_colours, read_filter
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,63 +101,42 @@ def read_pixels(kind: str, settings: Mapping[str, Any], model: str) -> ClipPixel
     """
     if kind == "siglip2":
         return _patch_pixels(settings, model)
-    _expect(settings, "size", model)
-    size, crop = settings["size"], settings.get("crop_size") or settings["size"]
-    scale, mean, std = _colours(settings, model)
+    size = expect_there(settings, "size", model)
+    crop = settings.get("crop_size") or size
+    colours = read_colours(settings, model)
     return ClipPixels(
-        size=_shorter_side(size) or _height_and_width(size, model),
+        size=_shorter_side(size, model) or _height_and_width(size, model),
         # Only CLIP cuts where its file does not say.
         crop=_height_and_width(crop, model) if settings.get("do_center_crop", kind == "clip") else None,
-        resampling=settings.get("resample", Image.Resampling.BICUBIC),
-        scale=scale,
-        mean=mean,
-        std=std,
+        resampling=read_filter(settings, model, default=Image.Resampling.BICUBIC),
+        scale=colours.scale,
+        mean=colours.mean,
+        std=colours.std,
     )
 
 
 def _patch_pixels(settings: Mapping[str, Any], model: str) -> PatchPixels:
-    _expect(settings, "patch_size", model)
-    _expect(settings, "max_num_patches", model)
-    scale, mean, std = _colours(settings, model)
+    colours = read_colours(settings, model)
     return PatchPixels(
-        patch=settings["patch_size"],
-        most=settings["max_num_patches"],
-        resampling=settings.get("resample", Image.Resampling.BILINEAR),
-        scale=scale,
-        mean=mean,
-        std=std,
+        patch=expect_side(expect_there(settings, "patch_size", model), "patch_size", model),
+        most=expect_side(expect_there(settings, "max_num_patches", model), "max_num_patches", model),
+        resampling=read_filter(settings, model, default=Image.Resampling.BILINEAR),
+        scale=colours.scale,
+        mean=colours.mean,
+        std=colours.std,
     )
 
 
-def _colours(settings: Mapping[str, Any], model: str) -> tuple[float, tuple[float, ...], tuple[float, ...]]:
-    """What colours are multiplied by, and their mean and deviation after that."""
-    scale = 1.0 if settings.get("do_rescale") is False else settings.get("rescale_factor", 1 / 255)
-    if settings.get("do_normalize") is False:
-        return scale, (0.0, 0.0, 0.0), (1.0, 1.0, 1.0)
-    _expect(settings, "image_mean", model)
-    _expect(settings, "image_std", model)
-    return scale, tuple(settings["image_mean"]), tuple(settings["image_std"])
-
-
-def _expect(settings: Mapping[str, Any], key: str, model: str) -> None:
-    if not settings.get(key):
-        raise TellapartError(
-            f"the checkpoint {model} does not say its {key}",
-            hint=f"write {key}, as it was trained, in its preprocessor_config.json",
-        )
-
-
-def _shorter_side(size: object) -> int | None:
-    if isinstance(size, int):
-        return size
-    return size.get("shortest_edge") if isinstance(size, dict) else None
+def _shorter_side(size: object, model: str) -> int | None:
+    found = size.get("shortest_edge") if isinstance(size, dict) else size
+    return None if found is None else expect_side(found, "size", model)
 
 
 def _height_and_width(size: object, model: str) -> tuple[int, int]:
-    if (edge := _shorter_side(size)) is not None:
+    if (edge := _shorter_side(size, model)) is not None:
         return edge, edge
     if isinstance(size, dict) and size.get("height") and size.get("width"):
-        return size["height"], size["width"]
+        return expect_side(size["height"], "size", model), expect_side(size["width"], "size", model)
     raise TellapartError(
         f"the checkpoint {model} does not say how large its pictures are: {size}",
         hint='write "size": {"shortest_edge": 224} in its preprocessor_config.json',

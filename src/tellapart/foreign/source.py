@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 from collections.abc import Iterator, Sequence
@@ -10,8 +11,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from safetensors import SafetensorError, safe_open
+
 from tellapart.errors import TellapartError
 from tellapart.extras import in_short
+
+SETTINGS = (
+    "config.json", "generation_config.json", "preprocessor_config.json", "processor_config.json",
+    "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json",
+)  # fmt: skip
+"""Files that must be JSON objects where they exist: the library overlooks some that are not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +49,36 @@ def find_source(model: str, *, hint: str, files: Sequence[Sequence[str]] = (("co
                     hint="copy it from where the checkpoint came from: what save_pretrained() of the model, "
                     "its tokenizer and its image processor write",
                 )
+        _refuse_damage(folder, model)
         return Source(str(folder), folder.resolve().name, local_files_only=True)
     if re.fullmatch(r"\w[\w.-]*(/\w[\w.-]*)?", model):
         return Source(model, model, local_files_only=False)
     raise TellapartError(f"there is no folder {model}", hint=hint)
+
+
+def _refuse_damage(folder: Path, model: str) -> None:
+    """An error that names the file which is no longer what it was: the library names none."""
+    for path in sorted(path for path in folder.iterdir() if path.is_file()):
+        try:
+            if path.name in SETTINGS:
+                _expect_settings(json.loads(path.read_bytes()))
+            if path.suffix == ".safetensors":
+                with safe_open(path, "numpy"):  # reads what it says of itself, and no weights
+                    pass
+        except (ValueError, OSError, SafetensorError) as error:
+            raise TellapartError(
+                f"the model {model} cannot be loaded: {path.name} is damaged: {in_short(error)}",
+                hint="copy that file again from where the checkpoint came from",
+            ) from error
+
+
+def _expect_settings(found: object) -> None:
+    if not isinstance(found, dict):
+        raise ValueError("it holds no JSON object")  # noqa: TRY004 - told as damage of other kinds is
+    for key, value in found.items():
+        numbers = value if isinstance(value, list) else [0 if value is None else value]
+        if key.endswith("_token_id") and not all(type(number) is int for number in numbers):
+            raise ValueError(f"{key} is {value!r}, which is no whole number")
 
 
 @contextmanager

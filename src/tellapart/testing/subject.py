@@ -58,6 +58,11 @@ def prepare(name: str, *, preset: str = "tiny", settings: Mapping[str, object] =
             f"the captioner {name!r} brings its own encoder, so features cannot be made up for it",
             hint="build it from a checkpoint and call tellapart.testing.check_built",
         )
+    if preset == "tiny" and preset not in part.presets:
+        raise TellapartError(
+            f"the captioner {name!r} has no preset called 'tiny', by which it would be small enough to test",
+            hint='give its part such a preset, or pass preset="" and small settings to check_captioner',
+        )
     config = part.configure(settings, preset=preset)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(1)

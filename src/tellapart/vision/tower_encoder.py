@@ -19,7 +19,9 @@ from torch import Tensor, nn
 
 from tellapart.arrays import Float, Float32
 from tellapart.errors import TellapartError
+from tellapart.extras import in_short
 from tellapart.foreign.clip_pixels import ClipPixels
+from tellapart.foreign.processor import read_filter
 from tellapart.vision.checkpoints import Checkpoint, read_checkpoint, read_config, reading
 from tellapart.vision.torch_encoder import Pixels, TorchEncoder, View, make_encoder, no_classes
 from tellapart.vision.transformers_encoder import deciding, processor_settings, read_pixels, uncut_size
@@ -67,10 +69,25 @@ def build_tower(model: str) -> TorchEncoder:
     drop_language(checkpoint)
     tower = take_tower(checkpoint)
     with reading(checkpoint.library, model):
-        checkpoint.expect_whole(tower(torch.zeros(1, 3, pixels.height, pixels.width)))
+        checkpoint.expect_whole(look_at_nothing(tower, pixels, model))
     return make_encoder(
         f"tower:{model}", tower, _Sight(tower), pixels=pixels, settings=deciding(tower.network)
     )
+
+
+def look_at_nothing(tower: Tower, pixels: Pixels, model: str) -> Float[Tensor, "1 n d"]:
+    """What it shows of a blank picture, or an error where it cannot look at pictures of that size."""
+    try:
+        shown: Tensor = tower(torch.zeros(1, 3, pixels.height, pixels.width))
+    except TellapartError:
+        raise
+    except Exception as error:  # a foreign network raises nearly anything about a shape
+        raise TellapartError(
+            f"the tower of {model} cannot look at pictures of {pixels.height}x{pixels.width} pixels, which "
+            f"its image processor's settings ask for: {in_short(error)}",
+            hint="copy preprocessor_config.json again from where the checkpoint came from",
+        ) from error
+    return shown
 
 
 def build_pixels(model: str) -> TorchEncoder:
@@ -87,14 +104,13 @@ def find_pixels(model: str) -> TowerPixels:
     if whole := settings.get("max_image_size"):
         settings = {**settings, "size": whole, "do_center_crop": False}
     plain = read_pixels(settings, model)
-    resample = settings.get("resample")
     return TowerPixels(
         plain.height,
         plain.width,
         plain.mean,
         plain.std,
         plain.scale,
-        Image.Resampling.BICUBIC if resample is None else int(resample),
+        read_filter(settings, model, default=Image.Resampling.BICUBIC),
         uncut_size(settings, model),
     )
 

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from tellapart.arrays import Float
 from tellapart.errors import TellapartError
+from tellapart.foreign.processor import expect_side, read_colours
 from tellapart.foreign.source import Source, find_source
 from tellapart.vision.torch_encoder import Pixels, TorchEncoder, View, make_encoder, no_classes, row_by_row
 
@@ -67,14 +68,8 @@ def processor_settings(transformers: ModuleType, source: Source) -> Mapping[str,
 def read_pixels(settings: Mapping[str, Any], model: str) -> Pixels:
     """How large, and in which colours, a checkpoint with these settings wants its pictures."""
     height, width = _edges(settings["crop_size"] if _cuts(settings) else settings.get("size"), model)
-    plain = settings.get("do_normalize") is False
-    return Pixels(
-        height=height,
-        width=width,
-        mean=(0.0, 0.0, 0.0) if plain else _channels(settings, "image_mean", model),
-        std=(1.0, 1.0, 1.0) if plain else _channels(settings, "image_std", model),
-        scale=1.0 if settings.get("do_rescale") is False else settings.get("rescale_factor", 1 / 255),
-    )
+    colours = read_colours(settings, model)
+    return Pixels(height, width, mean=colours.mean, std=colours.std, scale=colours.scale)
 
 
 def uncut_size(settings: Mapping[str, Any], model: str) -> int | tuple[int, int] | None:
@@ -83,7 +78,7 @@ def uncut_size(settings: Mapping[str, Any], model: str) -> int | tuple[int, int]
     if not _cuts(settings):
         return None
     shorter = size.get("shortest_edge") if isinstance(size, dict) else size
-    return int(shorter) if shorter else _edges(size, model)
+    return expect_side(shorter, "size", model) if shorter else _edges(size, model)
 
 
 def _cuts(settings: Mapping[str, Any]) -> bool:
@@ -92,23 +87,13 @@ def _cuts(settings: Mapping[str, Any]) -> bool:
     return bool(settings.get("do_center_crop", kind.startswith("CLIP")) and settings.get("crop_size"))
 
 
-def _channels(settings: Mapping[str, Any], key: str, model: str) -> tuple[float, ...]:
-    if not settings.get(key):
-        raise TellapartError(
-            f"the checkpoint {model} does not say its {key}",
-            hint=f"write {key}, as it was trained, in its preprocessor_config.json: three numbers",
-        )
-    return tuple(settings[key])
-
-
 def _edges(size: object, model: str) -> tuple[int, int]:
     """Height and width; a bound on one edge stands for a square."""
-    if isinstance(size, int):
-        return size, size
     if isinstance(size, dict) and {"height", "width"} <= size.keys():
-        return size["height"], size["width"]
-    if isinstance(size, dict) and (edge := size.get("shortest_edge") or size.get("longest_edge")):
-        return edge, edge
+        return expect_side(size["height"], "size", model), expect_side(size["width"], "size", model)
+    edge = (size.get("shortest_edge") or size.get("longest_edge")) if isinstance(size, dict) else size
+    if edge:
+        return expect_side(edge, "size", model), expect_side(edge, "size", model)
     raise TellapartError(
         f"the checkpoint {model} does not say how large its pictures are: {size}",
         hint='write "size": {"height": 224, "width": 224} in its preprocessor_config.json',

@@ -60,11 +60,24 @@ def test_a_missing_tokenizer_is_named(copy: Folder) -> None:
     assert refused("blip", folder).problem == f"the folder {folder} has no tokenizer.json"
 
 
-@pytest.mark.parametrize("file", ["config.json", "model.safetensors", "tokenizer.json"])
-def test_a_corrupt_file_is_refused(file: str, copy: Folder) -> None:
-    folder = copy("blip")
-    (folder / file).write_bytes((folder / file).read_bytes()[:40])
-    assert f"the model {folder} cannot be loaded" in refused("blip", folder).problem
+FILES = ("config.json", "generation_config.json", "model.safetensors", "preprocessor_config.json",
+         "tokenizer.json", "tokenizer_config.json")  # fmt: skip
+
+
+@pytest.mark.parametrize("file", FILES)
+@pytest.mark.parametrize("kind", ["git", "vit-gpt2"])
+def test_a_corrupt_file_is_named(kind: str, file: str, copy: Folder) -> None:
+    folder = copy(kind)
+    (folder / file).write_bytes((folder / file).read_bytes()[:-20])
+    error = refused(kind, folder)
+    assert error.problem.startswith(f"the model {folder} cannot be loaded: {file} is damaged")
+    assert "copy that file again" in error.hint
+
+
+def test_settings_that_are_no_object_are_refused(copy: Folder) -> None:
+    folder = copy("git")
+    (folder / "generation_config.json").write_text("[3]")
+    assert "generation_config.json is damaged: it holds no JSON object" in refused("git", folder).problem
 
 
 def test_weights_that_are_not_there_are_not_made_up(copy: Folder) -> None:
@@ -133,6 +146,62 @@ def test_special_ids_that_the_network_has_not(copy: Folder) -> None:
     folder = copy("vit-gpt2")
     change(folder / "generation_config.json", {"eos_token_id": 9999})
     assert "the id of its end sign is 9999" in refused("vit-gpt2", folder).problem
+
+
+@pytest.mark.parametrize("found", ["[SEP]", ["3"], 2.0, True])
+@pytest.mark.parametrize("key", ["eos_token_id", "decoder_start_token_id", "pad_token_id"])
+def test_special_ids_that_are_no_numbers(key: str, found: object, copy: Folder) -> None:
+    folder = copy("vit-gpt2")
+    change(folder / "generation_config.json", {key: found})
+    assert (
+        f"generation_config.json is damaged: {key} is {found!r}, which is no whole"
+        in refused("vit-gpt2", folder).problem
+    )
+
+
+@pytest.mark.parametrize("key", ["bos_token_id", "sep_token_id"])
+def test_special_ids_that_are_no_numbers_deep_in_the_settings(key: str, copy: Folder) -> None:
+    folder = copy("blip")
+    config = json.loads((folder / "config.json").read_text())
+    change(folder / "config.json", {"text_config": {**config["text_config"], key: ["[SEP]"]}})
+    assert f"'{key}' expected int, got list" in refused("blip", folder).problem
+
+
+def test_of_several_ends_the_tokenizers_own_counts(copy: Folder) -> None:
+    folder = copy("vit-gpt2")
+    own = json.loads((folder / "generation_config.json").read_text())["eos_token_id"]
+    change(folder / "generation_config.json", {"eos_token_id": [own + 5, own]})
+    config = CAPTIONERS.get("vit-gpt2").configure({"checkpoint": str(folder)})
+    assert build_captioner("vit-gpt2", config, text=None, traits=TRAITS).text.end == own
+
+
+def test_an_end_that_is_an_ordinary_piece_is_refused(copy: Folder) -> None:
+    folder = copy("git")
+    tokenizer = json.loads((folder / "tokenizer.json").read_text())
+    tokenizer["added_tokens"] = [sign for sign in tokenizer["added_tokens"] if sign["content"] != "[SEP]"]
+    (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
+    settings = json.loads((folder / "tokenizer_config.json").read_text())
+    (folder / "tokenizer_config.json").write_text(
+        json.dumps({key: value for key, value in settings.items() if value != "[SEP]"})
+    )
+    assert (
+        "a caption ends with '[SEP]', which to its tokenizer is an ordinary" in refused("git", folder).problem
+    )
+
+
+@pytest.mark.parametrize(("window", "fits"), [(4, False), (4096, True)])
+def test_a_window_that_hides_the_picture_is_refused(window: int, fits: bool, copy: Folder) -> None:
+    folder = copy("image-text")
+    config = json.loads((folder / "config.json").read_text())
+    layers = ["sliding_attention"] * config["text_config"]["num_hidden_layers"]
+    narrow = {**config["text_config"], "layer_types": layers, "sliding_window": window}
+    change(folder / "config.json", {"text_config": narrow})
+    grid = load_encoder(f"tower:{folder}").shapes["grid"]
+    traits = TRAITS.model_copy(update={"shapes": {**TRAITS.shapes, "grid": grid}})
+    if fits:
+        build("image-text", folder, traits)
+    else:
+        assert "attends or counts places" in refused("image-text", folder, traits).problem
 
 
 def test_a_grid_of_another_width_is_refused(tiny_folder: Folder) -> None:

@@ -12,7 +12,6 @@ from typing import Any
 
 import torch
 from PIL import Image
-from torch import Tensor
 
 from tellapart.captioners.pretrained.blip_writer import BlipWriter
 from tellapart.captioners.pretrained.captioner import PretrainedCaptioner
@@ -32,7 +31,7 @@ from tellapart.captioners.tokenizer_text import TokenizerText
 from tellapart.errors import TellapartError
 from tellapart.types import Vision
 from tellapart.vision.checkpoints import LOADERS, Checkpoint, read_checkpoint, read_config
-from tellapart.vision.tower_encoder import drop_sight, find_pixels, take_tower
+from tellapart.vision.tower_encoder import drop_sight, find_pixels, look_at_nothing, take_tower
 from tellapart.vision.traits import EncoderTraits
 
 CAPTIONERS = {"blip": "blip", "git": "git", "vision-encoder-decoder": "vit-gpt2", "blip-2": "blip2"}
@@ -56,7 +55,10 @@ def build_blip(config: PretrainedConfig, *, traits: EncoderTraits) -> Pretrained
     checkpoint = _read(config, "blip")
     ids = checkpoint.config.text_config
     tokenizer = read_tokenizer(checkpoint)
-    prompt = [expect_start(checkpoint, own_id("bos_token_id", ids)), *words_of(tokenizer, config.prompt)]
+    prompt = [
+        expect_start(checkpoint, own_id("bos_token_id", ids)),
+        *words_of(tokenizer, config.prompt),
+    ]
     signs = choose_signs(
         checkpoint,
         tokenizer,
@@ -176,8 +178,7 @@ def _places(checkpoint: Checkpoint, config: PretrainedConfig, traits: EncoderTra
         return traits.grid()[0]
     pixels = find_pixels(checkpoint.name)
     with torch.no_grad():
-        shown: Tensor = take_tower(checkpoint)(torch.zeros(1, 3, pixels.height, pixels.width))
-    return shown.size(1)
+        return look_at_nothing(take_tower(checkpoint), pixels, checkpoint.name).size(1)
 
 
 def _expect_plain_attention(checkpoint: Checkpoint, ids: Any, prompt: int) -> None:

@@ -22,6 +22,8 @@ class CaptionerPart(Part):
     folders: tuple[str, ...] = ()
     # Names the encoder that it must be used with, where that is not the recipe's to choose.
     own_encoder: Callable[[Any], str] | None = None
+    # Weights of the checkpoint that it takes where none is named; 0: it has none, or nobody has counted.
+    checkpoint_weights: int = 0
 
 
 class LoraSettings(Config):

@@ -66,5 +66,6 @@ PARTS = (
         },
         own_text=True,
         folders=("language_model",),
+        checkpoint_weights=155_259_648,  # the mapping, the adapters that are trained, and SmolLM2
     ),
 )

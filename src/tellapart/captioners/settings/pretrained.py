@@ -59,7 +59,7 @@ def own_encoder(config: PretrainedConfig) -> str:
 
 
 def _part(
-    name: str, summary: str, config: type[PretrainedConfig], paper: str, large: str = ""
+    name: str, summary: str, config: type[PretrainedConfig], paper: str, weights: int, large: str = ""
 ) -> CaptionerPart:
     return CaptionerPart(
         name=name,
@@ -71,6 +71,7 @@ def _part(
         own_text=True,
         folders=("checkpoint",),
         own_encoder=own_encoder,
+        checkpoint_weights=weights,
     )
 
 
@@ -80,6 +81,7 @@ PARTS: tuple[CaptionerPart, ...] = (
         "pretrained BLIP: a BERT that cross-attends to a vision transformer",
         BlipConfig,
         "Li et al. 2022, BLIP, section 3.1: the image-grounded text decoder",
+        weights=223_971_644,
         large="Salesforce/blip-image-captioning-large",
     ),
     _part(
@@ -87,6 +89,7 @@ PARTS: tuple[CaptionerPart, ...] = (
         "pretrained GIT: a decoder whose sequence begins with the image",
         GitConfig,
         "Wang et al. 2022, GIT, Eq. 1",
+        weights=176_619_066,
         large="microsoft/git-large-coco",
     ),
     _part(
@@ -94,17 +97,20 @@ PARTS: tuple[CaptionerPart, ...] = (
         "pretrained vision-encoder-decoder, such as ViT and GPT-2",
         VitGpt2Config,
         "Dosovitskiy et al. 2021, ViT; Radford et al. 2019, GPT-2; joined by cross-attention",
+        weights=239_195_904,
     ),
     _part(
         "blip2",
         "pretrained BLIP-2: queries about the image before a language model",
         Blip2Config,
         "Li et al. 2023, BLIP-2, section 3.3",
+        weights=3_744_761_856,
     ),
     _part(
         "image-text",
         "pretrained image-text-to-text model (LLaVA, SmolVLM …) with a prompt",
         ImageTextConfig,
         "Liu et al. 2023, LLaVA, Eq. 3, and its like",
+        weights=256_484_928,
     ),
 )
