@@ -89,6 +89,7 @@ def test_default_sizes_are_the_papers() -> None:
     )
     assert shapes["recurrence.weight"] == (2048, 512)
     assert shapes["output.weight"] == (10, 512)
+    assert AdaptiveConfig().dropout == 0.5
 
 
 def test_a_closed_gate_leaves_the_sentinel_empty() -> None:

@@ -214,6 +214,13 @@ def test_the_loss_is_the_language_models_own(kind: str, folders: dict[str, Path]
     assert prediction.attention == ()
 
 
+def test_the_default_prefix_is_the_papers(folders: dict[str, Path]) -> None:
+    length = PrefixConfig().prefix_length
+    assert length == 10
+    captioner, vision = ready(make(folders["gpt2"], prefix_length=length)), see(2)
+    assert captioner.mapping(vision).shape == (2, 10, 16)
+
+
 def test_the_prefix_is_read_once_an_image(folders: dict[str, Path]) -> None:
     captioner, vision = ready(make(folders["llama"])), see(2)
     read: list[tuple[int, ...]] = []

@@ -1,8 +1,9 @@
-"""Top-down attention against a NumPy transcription of its paper's equations."""
+"""Top-down attention against a NumPy transcription of its paper's equations, with concept words too."""
 
 from __future__ import annotations
 
 import numpy as np
+import pytest
 import torch
 
 from tellapart.captioners.settings.recurrent import TopDownConfig
@@ -14,7 +15,9 @@ from tellapart.types import Vision
 from tellapart.vision.traits import EncoderTraits
 
 TEXT = WordText(Vocabulary(tuple("abcdef")), PRESETS["mrnn"])
-TRAITS = EncoderTraits(name="some", identity="none", shapes={"grid": (6, 4)})
+TRAITS = EncoderTraits(
+    name="some", identity="none", shapes={"grid": (6, 4), "classes": (3,)}, nouns=("b", "d", "e")
+)
 WIDTH = 7
 Array = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 
@@ -35,17 +38,20 @@ def lstm(gates: Array, cell: Array) -> tuple[Array, Array]:
     return sigmoid(show) * np.tanh(cell), cell
 
 
-def test_equations_1_to_7() -> None:
+@pytest.mark.parametrize("concepts", [[], ["d"], ["d", "b"]], ids=len)
+def test_equations_1_to_7(concepts: list[str]) -> None:
     torch.manual_seed(5)
-    config = TopDownConfig(width=WIDTH, attention=3)
+    config = TopDownConfig(width=WIDTH, attention=3, concepts=len(concepts))
     model = TopDown(config, text=TEXT, traits=TRAITS).double().eval()
     weights = {name: value.numpy() for name, value in model.state_dict().items()}
     grid, tokens = torch.rand(1, 6, 4, dtype=torch.float64), [1, 4, 7, 5, 9]
-    nothing = grid.new_zeros(1, 0)
-    prediction = model.predict(Vision(grid, nothing, nothing), torch.tensor([[tokens]]))
-    v = np.maximum(
+    vision = Vision(grid, grid.new_zeros(1, 0), grid.new_tensor([[0.2, 0.7, 0.1]]))
+    prediction = model.predict(vision, torch.tensor([[tokens]]))
+    places = np.maximum(
         0, grid[0].numpy() @ weights["remember.from_grid.weight"].T + weights["remember.from_grid.bias"]
     )
+    words = weights["embedding.weight"][[TEXT.vocabulary.id(word) for word in concepts]]
+    v, bias = np.vstack([places, words]), np.log([1.0] * 6 + [0.7, 0.2][: len(concepts)])
     # One matrix for all that the attention LSTM reads, in the order of Eq. 2, and its own state behind.
     of_both = weights["look_recurrence.weight"]
     of_input = np.hstack(
@@ -59,10 +65,10 @@ def test_equations_1_to_7() -> None:
     nil: Array = np.zeros(WIDTH)
     h1, c1, h2, c2 = nil, nil, nil, nil
     for at, token in enumerate(tokens):
-        x1 = np.concatenate([h2, v.mean(0), weights["embedding.weight"][token]])  # Eq. 2
+        x1 = np.concatenate([h2, places.mean(0), weights["embedding.weight"][token]])  # Eq. 2
         h1, c1 = lstm(of_input @ np.append(x1, h1) + weights["gates_of_mean.bias"], c1)  # Eq. 1
         a = np.tanh(v @ weights["from_place.weight"].T + weights["from_hidden.weight"] @ h1)
-        alpha = softmax(a @ weights["score.weight"][0])  # Eq. 3 and 4
+        alpha = softmax(a @ weights["score.weight"][0] + bias)  # Eq. 3 and 4
         x2 = np.append(alpha @ v, h1)  # Eq. 5 and 6
         h2, c2 = lstm(weights["write_gates.weight"] @ np.append(x2, h2) + weights["write_gates.bias"], c2)
         logits = weights["output.weight"] @ h2 + weights["output.bias"]  # Eq. 7
@@ -79,3 +85,4 @@ def test_default_sizes_are_the_papers() -> None:
     assert shapes["look_recurrence.weight"] == (4000, 2000)
     assert shapes["write_gates.weight"] == (4000, 3000)
     assert shapes["from_place.weight"] == shapes["from_hidden.weight"] == (512, 1000)
+    assert TopDownConfig().dropout == 0.5
