@@ -29,6 +29,9 @@ class Products(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if name in self.FIRST:
             left, right = args[self.FIRST[name] : self.FIRST[name] + 2]
             self.note(left, right)
+        elif name == "_linear_pointwise":  # of weights in oneDNN's own layout, with rows filled up by zeros
+            wide, narrow = args[1].shape
+            self.note_layouts((tuple(args[0].shape), args[0].stride()), ((narrow, wide), (1, narrow)))
         elif name == "_scaled_dot_product_flash_attention_for_cpu":
             self.note_attention(*args[:3])
         elif name == "_scaled_dot_product_flash_attention_for_cpu_backward":
@@ -38,7 +41,11 @@ class Products(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def note(self, left: Tensor, right: Tensor) -> None:
         """One product."""
-        self.found[(tuple(left.shape), left.stride()), (tuple(right.shape), right.stride())] += 1
+        self.note_layouts((tuple(left.shape), left.stride()), (tuple(right.shape), right.stride()))
+
+    def note_layouts(self, left: Layout, right: Layout) -> None:
+        """One product of factors that lie in memory like that."""
+        self.found[left, right] += 1
 
     def note_attention(self, queries: Tensor, keys: Tensor, values: Tensor) -> None:
         """The two products within it."""
