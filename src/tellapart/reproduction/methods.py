@@ -21,7 +21,7 @@ SLOWLY = "optimiser.learning_rate=5e-5"  # captions drawn by chance are noisy te
 TAUGHT = f"objective.retriever={{{TEACHER}}}"
 SPECIFIC = ("objective.name=specificity", TAUGHT, "objective.compat=authors", "objective.mle_weight=1.0")
 LIKELIHOOD, CONTRASTIVE = "objective.name=mle", "objective.name=contrastive"
-# For large captioners: half to two thirds of the time, where the processor has products in 16 bits.
+# For large captioners: two thirds of the time, where the processor has products in 16 bits.
 FAST = "training.precision=fast"
 # The halves of the training captions as data; `halves` is a method of UNKT's.
 HIGH = ("data.format=jsonl", "data.images=", "data.path={halves}/high.jsonl")
