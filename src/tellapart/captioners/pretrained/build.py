@@ -55,10 +55,7 @@ def build_blip(config: PretrainedConfig, *, traits: EncoderTraits) -> Pretrained
     checkpoint = _read(config, "blip")
     ids = checkpoint.config.text_config
     tokenizer = read_tokenizer(checkpoint)
-    prompt = [
-        expect_start(checkpoint, own_id("bos_token_id", ids)),
-        *words_of(tokenizer, config.prompt),
-    ]
+    prompt = [expect_start(checkpoint, own_id("bos_token_id", ids)), *words_of(tokenizer, config.prompt)]
     signs = choose_signs(
         checkpoint,
         tokenizer,
