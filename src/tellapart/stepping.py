@@ -58,7 +58,7 @@ def take_step(
     weights = [parameter for parameter in step.parameters() if parameter.requires_grad]
     optimiser.zero_grad(set_to_none=True)
     tally = Tally()
-    with products(recipe):
+    with products(fast=recipe.training.precision == "fast"):
         for share in shares:
             context = Context(number, torch.Generator().manual_seed(int(seeds[1])), recipe.seed)
             with precision(recipe, world):
@@ -151,13 +151,13 @@ def _plus(old: Tensor | None, new: Tensor | None) -> Tensor | None:
 
 
 @contextmanager
-def products(recipe: AnyRecipe) -> Iterator[None]:
-    """Within the block, forward and backward, products of 32-bit matrices are as precise as the recipe wants.
+def products(*, fast: bool) -> Iterator[None]:
+    """Within the block, forward and backward, products of 32-bit matrices are rounded to 16 bits if `fast`.
 
     A processor that has no products in 16 bits computes them in 32, as ever.
     """
     before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("medium" if recipe.training.precision == "fast" else before)
+    torch.set_float32_matmul_precision("medium" if fast else before)
     try:
         yield
     finally:

@@ -15,6 +15,7 @@ from xml.etree import ElementTree as ET
 
 import numpy as np
 import pytest
+import torch
 from tests.report.page import Page
 from tests.reproduction.tiny import PAPER, tiny_shop
 
@@ -223,6 +224,49 @@ def test_another_training_is_not_laid_beside_what_is_kept(finished: Workshop, tm
     failed = shop.run()
     assert "base-1-greedy.jsonl.gz: written by another training" in failed["base-1"].problem
     assert not shop.shelf.holds(job, "samples5")
+
+
+def test_another_training_may_write_what_is_compared_with_nothing_else(
+    finished: Workshop, tmp_path: Path
+) -> None:
+    shutil.copytree(finished.out, tmp_path, dirs_exist_ok=True)
+    shop = replace(finished, out=tmp_path, shelf=Shelf(tmp_path / "captions", finished.shelf.ground))
+    (job, *_) = (job for job in shop.plan.jobs if job.name == "base-1")
+    for way in ("greedy", "samples5"):
+        kept = shop.shelf.read(job, way, digest=shop.digest(job.method, way))
+        shop.shelf.write(job, replace(kept.made, weights="of another training"), kept.entries)
+    shop.shelf.path(job, "ranks").unlink()
+    assert shop.run() == {}
+    assert captions(shop.shelf.folder) == captions(finished.shelf.folder)
+    assert found_in(finished).trained_again == {}
+    found = found_in(shop)
+    assert found.trained_again == {"base, seed 1": ["ranks"]}
+    write_reproduction_markdown(tmp_path / "tiny.md", found)
+    told = (tmp_path / "tiny.md").read_text(encoding="utf-8")
+    assert "on another machine, whose sums differ in the last bits: base, seed 1, for ranks." in told
+
+
+@pytest.mark.parametrize(("way", "rounded"), [("ranks", True), ("greedy", False)])
+def test_likelihoods_alone_are_of_rounded_products(
+    finished: Workshop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str, rounded: bool
+) -> None:
+    monkeypatch.setenv("TELLAPART_CACHE", str(tmp_path / "cache"))  # where no likelihoods are kept
+    shutil.copytree(finished.out, tmp_path, dirs_exist_ok=True)
+    shop = replace(finished, out=tmp_path, shelf=Shelf(tmp_path / "captions", finished.shelf.ground))
+    (job, *_) = (job for job in shop.plan.jobs if job.name == "base-1")
+    shop.shelf.path(job, way).unlink()
+    seen: list[str] = []
+    embed = torch.nn.Embedding.forward
+
+    def watched(self: torch.nn.Embedding, tokens: torch.Tensor) -> torch.Tensor:
+        seen.append(torch.get_float32_matmul_precision())
+        return embed(self, tokens)
+
+    monkeypatch.setattr(torch.nn.Embedding, "forward", watched)
+    shop.run()
+    assert ("medium" in seen) == rounded
+    assert seen
+    assert torch.get_float32_matmul_precision() == "highest"
 
 
 def test_a_run_of_other_settings_is_refused(finished: Workshop, tmp_path: Path) -> None:

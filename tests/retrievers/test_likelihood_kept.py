@@ -17,6 +17,7 @@ from tellapart.retrieval import load_likelihood
 from tellapart.retrievers.likelihood import kept
 from tellapart.retrievers.likelihood.captioner_scores import Likelihood, mean_vision
 from tellapart.retrievers.likelihood.pairs import score_pairs
+from tellapart.stepping import products
 from tellapart.storage import cache_folder
 from tellapart.vision.cache import FeatureCache
 
@@ -86,6 +87,13 @@ def test_other_captions_pictures_or_captioners_are_scored_apart(
     _, work = ask(replace(likelihood, identity="another"), SENTENCES, pictures)
     assert work == len(pictures)
     assert len(files()) == 5
+
+
+def test_scores_by_rounded_products_are_kept_apart(likelihood: Likelihood, pictures: Sequence[Path]) -> None:
+    ask(likelihood, SENTENCES, pictures)
+    with products(fast=True):
+        assert ask(likelihood, SENTENCES, pictures)[1] == len(pictures)
+    assert ask(likelihood, SENTENCES, pictures)[1] == 0
 
 
 def test_identity_changes_with_a_weight(tiny_captioner: Path, likelihood: Likelihood, tmp_path: Path) -> None:

@@ -108,6 +108,10 @@ def introduction(found: Findings) -> Iterator[str]:
         yield from ("", f"**Smaller than planned**, to fit the budget: {line}.")
     for job, why in found.failed.items():
         yield from ("", f"**Not run**, for it failed: {job}: {why}.")
+    for job, ways in found.trained_again.items():
+        where = "on another machine, whose sums differ in the last bits"
+        yield ""
+        yield f"Trained again, with the same settings and seed {where}: {job}, for {', '.join(ways)}."
     for name, why in found.skipped.items():
         yield from ("", f"Not measured: {name}: {why}.")
 

@@ -147,6 +147,17 @@ class Findings:
         return [curve for curve in self.curves if curve.method in names]
 
     @property
+    def trained_again(self) -> dict[str, list[str]]:
+        """The ways that another training of the same settings has written than what is first of a job."""
+        first: dict[str, str] = {}
+        found: dict[str, list[str]] = {}
+        for one in self.made:
+            job = f"{one.method}, seed {one.seed}"
+            if first.setdefault(job, one.weights) != one.weights:
+                found.setdefault(job, []).append(one.way)
+        return found
+
+    @property
     def signatures(self) -> dict[str, str]:
         """How each measure was computed; where ways differ in it, the first."""
         found: dict[str, str] = {}

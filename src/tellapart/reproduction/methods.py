@@ -23,6 +23,10 @@ SPECIFIC = ("objective.name=specificity", TAUGHT, "objective.compat=authors", "o
 LIKELIHOOD, CONTRASTIVE = "objective.name=mle", "objective.name=contrastive"
 # For large captioners: two thirds of the time, where the processor has products in 16 bits.
 FAST = "training.precision=fast"
+RANKED_FAST = (
+    "Millions of likelihoods rank pictures and sentences: their matrix products are in 16 bits where the "
+    "processor knows how."
+)
 # The halves of the training captions as data; `halves` is a method of UNKT's.
 HIGH = ("data.format=jsonl", "data.images=", "data.path={halves}/high.jsonl")
 LOW = ("data.format=jsonl", "data.images=", "data.path={halves}/low.jsonl")

@@ -11,6 +11,11 @@ SET = 5  # captions of an image whose diversity is measured (UNKT, Table 2)
 LENGTH_PENALTY = 0.6  # chosen by hand on dev photographs, of the m-RNN and the Transformer
 TEMPERATURE = 1.0
 NEIGHBOURS = 9  # that a caption has to tell its picture from
+# Millions of likelihoods: their products are in 16 bits where the processor has such.
+BY_LIKELIHOOD: tuple[WayKind, ...] = ("retrieval", "likelihood")
+# What comes out in these ways is compared with nothing that comes out in others: another training of the same
+# settings may have written it.
+BY_THEMSELVES: tuple[WayKind, ...] = ("retrieval", "penalties")
 
 _ALL = (
     Way("greedy", "beam", size=1, minutes=0.2),
@@ -41,10 +46,11 @@ def digest_of(way: Way) -> str:
 
     How many seeds it is wanted of, and what is measured of it, changes nothing of that.
     """
-    constants: dict[WayKind, float] = {
+    constants: dict[WayKind, float | str] = {
         "beam": LENGTH_PENALTY,
         "sample": TEMPERATURE,
         "margin": NEIGHBOURS,
+        **dict.fromkeys(BY_LIKELIHOOD, "fast"),
     }
     own = [way.kind, way.size, way.keep, way.by, way.sight, constants.get(way.kind)]
     before = digest_of(WAYS[way.of]) if way.of else ""

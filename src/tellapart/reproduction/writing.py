@@ -22,7 +22,7 @@ from tellapart.metrics.retrieval import ranks
 from tellapart.recipe import Recipe
 from tellapart.reproduction.plan import Way
 from tellapart.reproduction.shelf import Line
-from tellapart.reproduction.ways import LENGTH_PENALTY, NEIGHBOURS, TEMPERATURE
+from tellapart.reproduction.ways import BY_LIKELIHOOD, LENGTH_PENALTY, NEIGHBOURS, TEMPERATURE
 from tellapart.reranking.margin import Terms, choose
 from tellapart.retrieval import EQ7, PLAIN, retrieve
 from tellapart.retrieval import Wish as Search
@@ -30,6 +30,7 @@ from tellapart.retrievers.distinct import dot_products
 from tellapart.retrievers.loading import load_retriever
 from tellapart.retrievers.neighbours import nearest_others
 from tellapart.sources import by_hash, read_examples, split_of
+from tellapart.stepping import products
 from tellapart.training_neighbours import Sight, gather_training_set, refined_sight
 from tellapart.vision.features import in_order
 from tellapart.word_penalties import predict_words, spell, unwritten, word_penalties
@@ -106,7 +107,7 @@ class Writer:
             "likelihood": self._find_own,
             "penalties": self._punish,
         }
-        with torch.no_grad():  # captioners are loaded in here, and inference_mode would make them slow ones
+        with torch.no_grad(), products(fast=way.kind in BY_LIKELIHOOD):  # inference_mode would make them slow
             return list(works[way.kind](way, before))
 
     def _search(self, way: Way, before: Sequence[Line]) -> Iterator[Line]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tellapart.reproduction.methods import MRNN
+from tellapart.reproduction.methods import MRNN, RANKED_FAST
 from tellapart.reproduction.plan import Claim, Column, Method, Paper, Part, Row, Showing, Table
 
 BLEU = tuple(Column(f"B-{order}", f"BLEU-{order}") for order in range(1, 5))
@@ -247,6 +247,7 @@ PAPER = Paper(
     (TABLE_9, SECTION_7_4, TABLE_1, TABLE_3, TABLE_8, NOVEL),
     CLAIMS,
     Showing(("mrnn-shared/beam5", "mrnn-shared/oracle-cider", "mrnn-shared/consensus-cider")),
+    notes=(RANKED_FAST,),
     left_out=(
         "Tables 2, 4, 5 and 7: IAPR TC-12, Flickr30k and MS COCO are not at hand",
         "Table 8 on COCO's server",

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
+import torch
 
 from tellapart.arrays import Float32
 from tellapart.retrievers.likelihood.pairs import score_blocks
@@ -36,7 +37,7 @@ def kept_scores(
     identity: str,
     watch: Watch,
 ) -> Float32[np.ndarray, "captions pictures"]:
-    """The log p(c|I) of each caption for each picture, in single precision.
+    """The log p(c|I) of each caption for each picture, in single precision, by the products that are set.
 
     Args:
         captioner: whose opinion is asked.
@@ -110,7 +111,8 @@ def _sum(scores: Float32[np.ndarray, "captions pictures"]) -> bytes:
 
 
 def _key(identity: str, captions: Sequence[Sequence[int]], digests: Sequence[bytes]) -> str:
-    key = hashlib.sha256(f"{VERSION} {identity} {len(captions)}\n".encode())
+    products = torch.get_float32_matmul_precision()
+    key = hashlib.sha256(f"{VERSION} {products} {identity} {len(captions)}\n".encode())
     for caption in captions:
         key.update(np.asarray([len(caption), *caption], np.int64).tobytes())
     for digest in digests:
