@@ -36,6 +36,16 @@ def test_a_budget_makes_the_plan_smaller(tellapart: Tellapart, tmp_path: Path) -
     assert "mrnn~0.25" in found.out
 
 
+def test_the_plan_of_a_seed_has_what_that_goes_on_from(tellapart: Tellapart, tmp_path: Path) -> None:
+    some = ("--only", "mrnn+unkt", "--seed", "2")
+    found = tellapart("reproduce", "all", "--plan", *some, "--out", tmp_path / "out")
+    assert found.code == 0
+    rows = [line.split(" | ")[0].removeprefix("| ") for line in found.out.splitlines() if "| 1 |" in line]
+    assert rows[:4] == ["mrnn", "halves", "mrnn-high", "mrnn+unkt"]
+    # Of the halves there is one seed for all; judge and teacher of drawn scenes come first.
+    assert "6 methods, 6 runs" in found.out
+
+
 @pytest.mark.parametrize(
     ("arguments", "problem", "hint"),
     [
@@ -44,6 +54,7 @@ def test_a_budget_makes_the_plan_smaller(tellapart: Tellapart, tmp_path: Path) -
         (["mrnn", "--budget", "1s"], "nothing of the plan fits", "--budget"),
         (["mrnn", "--data", "nowhere"], "captions.txt: no such file", "--data"),
         (["mrnn", "--plan", "--only", "mrn"], "no method of this plan is called 'mrn'", "mrnn"),
+        (["mrnn", "--plan", "--seed", "4"], "no method of this plan has a seed 4", "from 1 to 3"),
     ],
 )
 def test_what_cannot_be_done_is_said_in_a_line(

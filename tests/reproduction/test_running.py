@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import gzip
 import json
 import shutil
@@ -332,6 +333,30 @@ def test_two_programs_in_one_folder_train_a_base_once(finished: Workshop, tmp_pa
     entries = Run(out / "runs" / "base-1").entries()
     steps = [entry["step"] for entry in entries]
     assert steps == sorted(set(steps)), "one log of one training"
+
+
+def test_what_another_program_is_at_is_left_to_it(finished: Workshop, tmp_path: Path) -> None:
+    for part in ("runs", "settings"):
+        shutil.copytree(finished.out / part, tmp_path / part)
+    for name in ("base-1", "base-2", "more-1"):
+        shutil.rmtree(tmp_path / "runs" / name)
+    lock = tmp_path / "locks" / "base-1"
+    lock.parent.mkdir()
+    program = [sys.executable, "-m", "tests.reproduction.tiny", str(tmp_path)]
+    with lock.open("wb") as held, subprocess.Popen(program, stdout=subprocess.PIPE, text=True) as process:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        assert process.stdout is not None
+        before = []
+        for line in process.stdout:
+            if line.startswith("waiting"):
+                break
+            before.append(line.split()[3])
+        fcntl.flock(held, fcntl.LOCK_UN)
+        after = [line.split()[3] for line in process.stdout]
+    assert before == ["judge-of-shapes-1", "teacher-of-shapes-1", "base-2"]
+    assert line == "waiting: another program is at base-1\n"
+    assert after == ["base-1", "more-1"]
+    assert captions(tmp_path / "captions") == captions(finished.shelf.folder)
 
 
 def test_a_method_that_cannot_run_keeps_no_other_from_it(finished: Workshop, tmp_path: Path) -> None:

@@ -41,6 +41,7 @@ def reproduce(
     kept: Kept = None,
     budget: Budget = None,
     only: Annotated[list[str] | None, typer.Option(help="These methods alone; may be repeated.")] = None,
+    seed: Annotated[list[int] | None, typer.Option(help="These seeds alone; may be repeated.")] = None,
     plan: Annotated[
         bool, typer.Option("--plan", help="Print what would be run, and how long it takes.")
     ] = False,
@@ -64,9 +65,11 @@ def reproduce(
     shelf = Shelf(kept or out / "captions", ground.name)
     chosen = _choose(plan_on(papers, ground), minutes, shelf, ground)
     now = chosen
-    if only:  # the report tells of all that is there
+    if only:  # as of seeds: the report tells of all that is there
         named = [*(chosen.name(name) for name in only), *(one.name for one in ground.retrievers)]
-        now = replace(chosen, plan=chosen.plan.only(named))
+        now = replace(now, plan=now.plan.only(named))
+    if seed:
+        now = replace(now, plan=now.plan.only_seeds(seed))
     if plan:
         from tellapart.reproduction.plan_text import plan_lines
 

@@ -90,7 +90,7 @@ def _dear_ways(plan: Plan) -> list[str]:
 def _without_dear_ways(plan: Plan) -> Plan:
     dear = _dear_ways(plan)
     ways = {name: tuple(way for way in some if way.name not in dear) for name, some in plan.ways.items()}
-    return Plan(plan.methods, ways)
+    return replace(plan, ways=ways)
 
 
 def _without_last(plan: Plan) -> Plan:
@@ -116,7 +116,9 @@ def shorten(plan: Plan, share: float) -> Plan:
         names.get(name, name): _shorter(method, names, share) if name in names else method
         for name, method in plan.methods.items()
     }
-    return Plan(methods, {names.get(name, name): ways for name, ways in plan.ways.items()})
+    return replace(
+        plan, methods=methods, ways={names.get(name, name): ways for name, ways in plan.ways.items()}
+    )
 
 
 def _shorter(method: Method, names: Mapping[str, str], share: float) -> Method:

@@ -8,11 +8,11 @@ speak of cells. A method's name is its own over all papers, which share what the
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from tellapart.errors import UnknownName
+from tellapart.errors import TellapartError, UnknownName
 from tellapart.registry import suggest
 
 MethodKind = Literal["train", "entropy", "simplest", "simpler", "single", "people"]
@@ -257,16 +257,28 @@ class Plan:
 
     methods: Mapping[str, Method]
     ways: Mapping[str, tuple[Way, ...]]
+    seeds: frozenset[int] = frozenset()  # those alone are wanted; none named: all
 
     @property
     def jobs(self) -> list[Job]:
         """All runs, the first seed of every method first: a plan that is cut short has something of all."""
-        return [
+        every = [
             Job(method, seed, tuple(way for way in self.ways.get(name, ()) if seed <= way.seeds))
             for seed in range(1, 1 + max((method.seeds for method in self.methods.values()), default=0))
             for name, method in self.methods.items()
             if seed <= method.seeds
         ]
+        return self._of_seeds(every) if self.seeds else every
+
+    def _of_seeds(self, jobs: Sequence[Job]) -> list[Job]:
+        """Those of the seeds that are wanted and, wanted in no way, what they go on from."""
+        called_for = {other for method in self.methods.values() for other in method.others}
+        kept: set[str] = set()
+        for job in reversed(jobs):
+            stands_alone = job.method.name not in {*called_for, *self.ways}  # a judge, or a teacher
+            if job.seed in self.seeds or job.name in kept or stands_alone:
+                kept |= {job.name, *self.needs(job)}
+        return [job if job.seed in self.seeds else replace(job, ways=()) for job in jobs if job.name in kept]
 
     @property
     def minutes(self) -> float:
@@ -296,7 +308,8 @@ class Plan:
                 left.add(name)
             else:
                 methods[name] = method
-        return Plan(methods, {name: ways for name, ways in self.ways.items() if name in methods})
+        ways = {name: ways for name, ways in self.ways.items() if name in methods}
+        return replace(self, methods=methods, ways=ways)
 
     def only(self, names: Iterable[str]) -> Plan:
         """Some methods alone, with all that they need, which is then wanted in no way."""
@@ -311,12 +324,23 @@ class Plan:
             if name in needed:
                 needed |= set(self.methods[name].others)
         methods = {name: method for name, method in self.methods.items() if name in needed}
-        return Plan(methods, {name: self.ways[name] for name in wanted if name in self.ways})
+        ways = {name: self.ways[name] for name in wanted if name in self.ways}
+        return replace(self, methods=methods, ways=ways)
+
+    def only_seeds(self, seeds: Iterable[int]) -> Plan:
+        """Some seeds alone of every method that has them, with all that they need."""
+        named, most = frozenset(seeds), max((method.seeds for method in self.methods.values()), default=0)
+        for seed in sorted(named):
+            if not 1 <= seed <= most:
+                raise TellapartError(
+                    f"no method of this plan has a seed {seed}", hint=f"name one from 1 to {most}"
+                )
+        return replace(self, seeds=named)
 
     def with_seeds(self, most: int) -> Plan:
         """No method with more seeds than that."""
         methods = {name: replace(one, seeds=min(one.seeds, most)) for name, one in self.methods.items()}
-        return Plan(methods, self.ways)
+        return replace(self, methods=methods)
 
 
 def join(papers: Iterable[Paper], ways: Mapping[str, Way]) -> Plan:

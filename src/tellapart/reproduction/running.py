@@ -11,7 +11,7 @@ import fcntl
 import json
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -35,6 +35,7 @@ from tellapart.training import train_steps, trainings
 
 PLAN_FILE = "plan.json"
 CURVE = ("step", "loss", "validation")  # of a run's log
+PATIENCE = 1.0  # seconds, until it is seen whether another program is done
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,20 +89,64 @@ class Workshop:
         self.ground.draw()
         wanted = self._wanted()
         failed: dict[str, TellapartError] = {}
-        for number, job in enumerate(wanted, start=1):
-            self.screen.say(f"{number} of {len(wanted)}: {job.name} ({job.method.says})")
-            cause = next((failed[other] for other in self.plan.needs(job) if other in failed), None)
-            try:
-                if cause is not None:
-                    raise cause
-                self._make(job)
-                self._write(job)
-            except TellapartError as error:
-                if job.method in self.ground.retrievers:
-                    raise
-                self.screen.say(f"{job.name} is not run: {error.problem} ({error.hint})")
-                failed[job.name] = error
+        pending = list(wanted)
+        while pending:
+            with self._taken(pending) as job:
+                pending.remove(job)
+                number = len(wanted) - len(pending)
+                self.screen.say(f"{number} of {len(wanted)}: {job.name} ({job.method.says})")
+                cause = next((failed[other] for other in self.plan.needs(job) if other in failed), None)
+                try:
+                    if cause is not None:
+                        raise cause
+                    self._make(job)
+                    if job.ways:
+                        self._write(job)
+                except TellapartError as error:
+                    if job.method in self.ground.retrievers:
+                        raise
+                    self.screen.say(f"{job.name} is not run: {error.problem} ({error.hint})")
+                    failed[job.name] = error
         return failed
+
+    @contextmanager
+    def _taken(self, pending: Sequence[Job]) -> Iterator[Job]:
+        """The next job that no other program is at: several programs in one folder share a plan.
+
+        The lock goes with the process that holds it.
+        """
+        told = False
+        while True:
+            for job in self._ready(pending):
+                with self._locked(job.name) as is_mine:
+                    if is_mine:
+                        yield job
+                        return
+            if not told:
+                self.screen.say(f"waiting: another program is at {pending[0].name}")
+                told = True
+            time.sleep(PATIENCE)
+
+    def _ready(self, pending: Sequence[Job]) -> list[Job]:
+        """Those that go on from nothing still to be trained; judge and teacher come before all others."""
+        untrained = [job for job in pending if not self._is_over(job)]
+        if first := [job for job in untrained if job.method in self.ground.retrievers]:
+            return first
+        names = {job.name for job in untrained}
+        return [job for job in pending if names.isdisjoint(self.plan.needs(job))]
+
+    @contextmanager
+    def _locked(self, what: str) -> Iterator[bool]:
+        """Whether no other program is at this; then none will be."""
+        lock = self.out / "locks" / what
+        lock.parent.mkdir(parents=True, exist_ok=True)
+        with lock.open("wb") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                yield False
+            else:
+                yield True
 
     def check_shelf(self) -> None:
         """Refuse files that other settings have made, and damaged ones: now, and not after hours."""
@@ -128,27 +173,10 @@ class Workshop:
         return job.method.kind == "people" or self.folder(job).is_dir()
 
     def _make(self, job: Job) -> None:
-        """Train it to the end, from the beginning or from where it was.
-
-        Another program that runs other methods in the same folder may need the same: it waits, and finds it.
-        """
-        with self._alone(job.name):
-            self._claim_run(job)
-            if not self._is_over(job):
-                self._make_alone(job)
-
-    @contextmanager
-    def _alone(self, what: str) -> Iterator[None]:
-        """One program at a time does this; the lock goes with the process that holds it."""
-        lock = self.out / "locks" / what
-        lock.parent.mkdir(parents=True, exist_ok=True)
-        with lock.open("wb") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                self.screen.say(f"waiting: another program is at {what}")
-                fcntl.flock(file, fcntl.LOCK_EX)
-            yield
+        """Train it to the end, from the beginning or from where it was."""
+        self._claim_run(job)
+        if not self._is_over(job):
+            self._make_anew(job)
 
     def _claim_run(self, job: Job) -> None:
         """Refuse a folder that other settings have made; of a new one, write down by which it is made."""
@@ -161,7 +189,7 @@ class Workshop:
                 hint="delete it to have it made anew, or name another folder with --out",
             )
 
-    def _make_alone(self, job: Job) -> None:
+    def _make_anew(self, job: Job) -> None:
         folder, kind = self.folder(job), job.method.kind
         if kind == "entropy":
             data = self.recipe(job).data
@@ -186,11 +214,6 @@ class Workshop:
 
     def _write(self, job: Job) -> None:
         """Everything that is wanted of it and not on the shelf."""
-        if job.ways:
-            with self._alone(f"{job.name}-captions"):
-                self._write_alone(job)
-
-    def _write_alone(self, job: Job) -> None:
         missing = [way for way in job.ways if not self.shelf.holds(job, way.name)]
         if job.method.kind == "people":
             for way in missing:
