@@ -105,8 +105,9 @@ def test_a_step_reads_one_token_a_caption_however_long_it_is(name: str, decoder:
     counted, vision = Counted(subject(name).captioner), subject(name).vision
     decoded = DECODERS[decoder](counted, vision, [str(row) for row in range(len(vision))])
     assert counted.begun == [len(vision)]  # pictures are looked at once, whatever the number of captions
-    assert counted.steps == [(rows * len(vision),)] * decoded.tokens.size(2)
-    assert len(counted.steps) <= LONGEST + 1
+    assert len(counted.steps) == decoded.tokens.size(2) <= LONGEST + 1
+    assert all(read <= rows * len(vision) for (read,) in counted.steps)  # some may be finished
+    assert counted.steps[0] == (rows * len(vision),)
 
 
 @pytest.mark.parametrize("width", [1, 2])
@@ -119,6 +120,25 @@ def test_an_image_whose_captions_are_finished_is_read_no_further(width: int) -> 
         left = [int((longest > step).sum()) for step in range(decoded.tokens.size(2))]
         assert counted.steps == [(width * images,) for images in left]
         uneven += left[-1] < len(vision)
+    assert uneven
+
+
+def test_samples_that_are_finished_are_read_no_further() -> None:
+    count, uneven = 50, 0
+    for name in NAMES:
+        counted, vision = Counted(subject(name).captioner), subject(name).vision
+        own = image_generators([str(row) for row in range(len(vision))], seed=6)
+        decoded = sample(counted, vision, Sampling(count), generators=own, max_words=30)
+        lengths = decoded.mask.sum(-1)
+        read = count * len(vision)
+        for step, (rows,) in enumerate(counted.steps):
+            assert rows == read
+            left = (lengths > step + 1).sum(
+                1
+            )  # of each image: all keep as many, so that its memory is shared
+            wanted = int(left.max()) * int((left > 0).sum())
+            read = wanted if wanted <= FEWER * read else read
+        uneven += read < count * len(vision) / 4
     assert uneven
 
 

@@ -17,7 +17,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from tellapart.arrays import Bool, Float, Float64, Int
+from tellapart.arrays import Float, Float64, Int
 from tellapart.decoding.drafts import Alone, Choice, Draft, write
 from tellapart.decoding.rules import Rule
 from tellapart.errors import TellapartError
@@ -90,7 +90,7 @@ def sample(
     draft = Draft.begin(vision, captioner.text, groups=sampling.count, width=1)
     choose = partial(_draw, sampling=sampling, generators=generators)
     reader = Alone(captioner, vision, captions=sampling.count)
-    draft = write(reader, draft, choose, max_words=max_words, rules=rules)
+    draft = write(reader, draft, choose, max_words=max_words, rules=rules, of_image=sampling.count)
     return draft.decoded(len(vision))
 
 
@@ -102,25 +102,26 @@ def _draw(
     generators: Sequence[torch.Generator],
 ) -> Choice:
     unfinished = ~draft.finished.squeeze(1)
-    numbers = _numbers(generators, unfinished.view(len(generators), -1)).flatten()
+    numbers = _numbers(generators, draft.place[unfinished], sampling.count)
     token = torch.full_like(draft.finished, draft.text.pad, dtype=torch.long)
     weights = _weights(allowed.squeeze(1)[unfinished], sampling)
-    token[unfinished] = _word(weights, numbers[unfinished]).unsqueeze(1)
+    token[unfinished] = _word(weights, numbers).unsqueeze(1)
     return Choice(token)
 
 
 def _numbers(
-    generators: Sequence[torch.Generator], unfinished: Bool[Tensor, "b k"]
-) -> Float64[Tensor, "b k"]:
-    """Uniform numbers in [0, 1); an image whose captions are all finished takes none from its generator."""
-    numbers = torch.zeros(unfinished.shape, dtype=torch.float64)
-    for row, goes_on in enumerate(unfinished.any(1).tolist()):
-        if goes_on:
-            generator = generators[row]
-            numbers[row] = torch.rand(
-                numbers.size(1), generator=generator, dtype=numbers.dtype, device=generator.device
-            )
-    return numbers.to(unfinished.device)
+    generators: Sequence[torch.Generator], places: Int[Tensor, " r"], count: int
+) -> Float64[Tensor, " r"]:
+    """Uniform numbers in [0, 1) for the samples in these places, of which each image has `count`.
+
+    A finished sample takes its number too while another of its image goes on; an image whose samples are all
+    finished takes none from its generator.
+    """
+    numbers = torch.zeros(len(generators), count, dtype=torch.float64)
+    for row in torch.unique(places // count).tolist():
+        generator = generators[row]
+        numbers[row] = torch.rand(count, generator=generator, dtype=numbers.dtype, device=generator.device)
+    return numbers.flatten().to(places.device)[places]
 
 
 def _weights(logits: Float[Tensor, "r v"], sampling: Sampling) -> Float64[Tensor, "r v"]:

@@ -21,7 +21,7 @@ def greedy(captioner: AnyCaptioner, vision: Vision, *, max_words: int, rules: Se
     """The likeliest word at each step."""
     draft = Draft.begin(vision, captioner.text, groups=1, width=1)
     reader = Alone(captioner, vision, captions=1)
-    draft = write(reader, draft, _likeliest, max_words=max_words, rules=rules, all_alike=True)
+    draft = write(reader, draft, _likeliest, max_words=max_words, rules=rules, of_image=1)
     return draft.decoded(len(vision))
 
 
@@ -48,7 +48,7 @@ def beam(
     choose = best(rules, max_words=max_words, length_penalty=length_penalty)
     draft = Draft.begin(vision, captioner.text, groups=1, width=width)
     reader = Alone(captioner, vision, captions=width)
-    draft = write(reader, draft, choose, max_words=max_words, rules=rules, all_alike=True)
+    draft = write(reader, draft, choose, max_words=max_words, rules=rules, of_image=1)
     return best_first(draft, length_penalty).decoded(len(vision))
 
 
