@@ -359,6 +359,28 @@ def test_what_another_program_is_at_is_left_to_it(finished: Workshop, tmp_path: 
     assert captions(tmp_path / "captions") == captions(finished.shelf.folder)
 
 
+def test_what_another_program_measures_is_read_when_it_is_done(
+    finished: Workshop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = found_in(finished)
+    shutil.copytree(finished.out, tmp_path, dirs_exist_ok=True)
+    lock = tmp_path / "locks" / "base-1-greedy-figures"
+    lock.parent.mkdir(exist_ok=True)
+    with lock.open("wb") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        slept: list[float] = []
+
+        def sleep(seconds: float) -> None:
+            slept.append(seconds)
+            fcntl.flock(held, fcntl.LOCK_UN)
+
+        monkeypatch.setattr("tellapart.reproduction.measured.time.sleep", sleep)
+        after = found_in(replace(finished, out=tmp_path))
+    assert len(slept) == 1
+    assert after.to_json()["cells"] == before.to_json()["cells"]
+    assert list(after.cells) == list(before.cells)
+
+
 def test_a_method_that_cannot_run_keeps_no_other_from_it(finished: Workshop, tmp_path: Path) -> None:
     out = tmp_path / "failing"
     for part in ("runs", "settings"):

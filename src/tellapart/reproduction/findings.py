@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -10,16 +9,15 @@ from typing import Any
 
 import numpy as np
 
-import tellapart
 from tellapart.data.examples import Example
 from tellapart.errors import TellapartError
 from tellapart.metrics.score import plain
 from tellapart.reproduction.budget import Chosen
+from tellapart.reproduction.measured import measure_shelf
 from tellapart.reproduction.measuring import Bench, Figures
 from tellapart.reproduction.plan import Cell, Claim, Job, Paper, cell
-from tellapart.reproduction.running import Workshop, cells_on
-from tellapart.reproduction.score_files import read_scores, write_scores
-from tellapart.reproduction.shelf import LOG, Line, Made, about_here, check_pictures
+from tellapart.reproduction.running import Workshop
+from tellapart.reproduction.shelf import LOG, Line, Made, about_here
 from tellapart.reproduction.verdicts import Judged, judge
 from tellapart.reproduction.writing import Watch
 from tellapart.sources import by_hash
@@ -298,24 +296,11 @@ def _measured(
 ) -> tuple[dict[Cell, dict[int, Figures]], list[Made], Captions]:
     cells: dict[Cell, dict[int, Figures]] = {}
     made, captions = [], Captions()
-    present = list(cells_on(shop.shelf, shop.plan))
-    for number, (job, way) in enumerate(present):
-        watch("measuring", number, len(present))
-        kept = shop.shelf.read(job, way.name, digest=shop.digest(job.method, way.name))
-        made.append(kept.made)
-        lines, name = kept.lines, Cell(job.method.name, way.name)
-        check_pictures(kept.path, lines, shop.shown.ids)
-        if job.seed == 1 and lines[0].captions:
-            captions[name] = {line.image_id: _told(line) for line in lines}
-        path = shop.out / "scores" / f"{job.name}-{way.name}.npz"
-        fluently = way.fluency and job.seed == 1
-        measured_by = (bench.judge.identity, bench.encoder, tellapart.__version__, way.sets, fluently)
-        key = hashlib.sha256(kept.path.read_bytes() + repr(measured_by).encode()).hexdigest()
-        scores = read_scores(path, key=key)
-        figures = bench.measure(way, lines, known=scores, fluently=fluently)
-        if scores is None:
-            write_scores(path, figures.scores, key=key)
-        cells.setdefault(name, {})[job.seed] = figures
+    for one in measure_shelf(shop, bench, watch):
+        made.append(one.made)
+        cells.setdefault(one.cell, {})[one.seed] = one.figures
+        if any(line.captions for line in one.lines):
+            captions[one.cell] = {line.image_id: _told(line) for line in one.lines}
     return cells, made, captions
 
 

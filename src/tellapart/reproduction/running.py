@@ -118,7 +118,7 @@ class Workshop:
         told = False
         while True:
             for job in self._ready(pending):
-                with self._locked(job.name) as is_mine:
+                with self.locked(job.name) as is_mine:
                     if is_mine:
                         yield job
                         return
@@ -136,7 +136,7 @@ class Workshop:
         return [job for job in pending if names.isdisjoint(self.plan.needs(job))]
 
     @contextmanager
-    def _locked(self, what: str) -> Iterator[bool]:
+    def locked(self, what: str) -> Iterator[bool]:
         """Whether no other program is at this; then none will be."""
         lock = self.out / "locks" / what
         lock.parent.mkdir(parents=True, exist_ok=True)
