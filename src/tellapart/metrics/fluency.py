@@ -124,14 +124,14 @@ def _read(model: LanguageModel, texts: Sequence[list[int]]) -> Floats:
     tokens = torch.tensor([row + [0] * (width - len(row)) for row in rows])
     lengths = torch.tensor([len(row) for row in rows])
     mask = torch.arange(width) < lengths[:, None]
-    scored = mask.clone()
-    scored[:, : len(model.opening_ids)] = False
+    first = len(model.opening_ids)
     with torch.inference_mode():
         logits: Tensor = model.network(input_ids=tokens, attention_mask=mask.long()).logits
-        loss = torch.nn.functional.cross_entropy(
-            logits[:, :-1].float().transpose(1, 2), tokens[:, 1:], reduction="none"
-        )
-        nats = (loss.double() * scored[:, 1:]).sum(1).numpy()
+        expected = logits[:, first - 1 : -1].float()
+        # By words, as they lie in memory: `cross_entropy` wants places last, and would stride over 50,000.
+        said = expected.gather(2, tokens[:, first:, None]).squeeze(2)
+        loss = expected.logsumexp(2) - said
+        nats = (loss.double() * mask[:, first:]).sum(1).numpy()
     if not np.isfinite(nats).all():
         raise TellapartError(
             f"the language model {model.identity} gives numbers that are not finite",
