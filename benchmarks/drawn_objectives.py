@@ -16,9 +16,8 @@ import argparse
 from pathlib import Path
 
 from benchmarks.drawn_measures import Figures, Unseen
-from tellapart.recipe import Recipe, RetrieverRecipe, load_recipe
+from tellapart.recipe import AnyRecipe, Recipe, RetrieverRecipe, load_recipe
 from tellapart.run import Run
-from tellapart.stepping import AnyRecipe
 from tellapart.training import train
 
 STAGED = "unkt"  # whose recipe has all stages that any of them has

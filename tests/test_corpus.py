@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 import torch
-from PIL import Image
+from PIL import Image, ImageEnhance
 
-from tellapart.corpus import build_corpus
+from tellapart.corpus import build_corpus, with_views
 from tellapart.data.text import PRESETS
 from tellapart.data.word_text import WordText
 from tellapart.errors import TellapartError
@@ -65,6 +65,39 @@ def test_a_batch_holds_its_own_pictures_and_captions(unsplit: DataConfig) -> Non
     torch.testing.assert_close(red.mean(1), torch.tensor([56.0, 24.0]), atol=0.2, rtol=0)
     assert batch.vision.grid.numel() == 0
     assert corpus.rows(5, 7).batch([1], captions_per_image=1, seed=1, epoch=0).image_ids == ("6",)
+
+
+def test_of_several_views_each_epoch_draws_one_and_measuring_sees_the_whole(tmp_path: Path) -> None:
+    across = Image.linear_gradient("L").rotate(90).resize((54, 54)).convert("RGB")
+    lines = []
+    for number in range(12):
+        ImageEnhance.Brightness(across).enhance(1 - number / 20).save(tmp_path / f"{number}.png")
+        lines.append(json.dumps({"image": f"{number}.png", "captions": ["a picture"]}))
+    (tmp_path / "captions.jsonl").write_text("\n".join(lines))
+    examples = read_examples(DataConfig(root=str(tmp_path), path="captions.jsonl"), seed=1)
+
+    def nothing(done: int, total: int) -> None: ...
+
+    encoder, rules = Patches(), PRESETS["mrnn"]
+    text = WordText.build(["a picture"] * 5, rules)
+    whole = build_corpus(examples, text=text, rules=rules, encoder=encoder, parts=["pooled"], watch=nothing)
+    corpus = with_views(whole, encoder, count=2, watch=nothing)
+    rows = range(12)
+    plain = whole.vision(rows).pooled
+    assert torch.equal(corpus.vision(rows).pooled, plain)
+    seen = [
+        corpus.batch(rows, captions_per_image=1, seed=1, epoch=epoch).vision.pooled for epoch in range(40)
+    ]
+    is_whole = torch.stack([(pooled == plain).all(1) for pooled in seen])
+    assert 0.35 < is_whole.float().mean() < 0.65
+    assert is_whole.any(0).all()
+    assert (~is_whole).any(0).all()
+    assert len({pooled.numpy().tobytes() for row in rows for pooled in [each[row] for each in seen]}) == 24
+    part = corpus.rows(3, 9)
+    drawn = part.batch([0], captions_per_image=1, seed=1, epoch=0).vision.pooled
+    assert any(torch.equal(drawn[0], each[3]) for each in seen)
+    one = with_views(whole, encoder, count=1, watch=nothing)
+    assert torch.equal(one.batch(rows, captions_per_image=1, seed=1, epoch=5).vision.pooled, plain)
 
 
 def test_a_missing_picture_is_named_with_its_line(unsplit: DataConfig, tmp_path: Path) -> None:

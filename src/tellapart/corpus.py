@@ -13,6 +13,7 @@ from tellapart.data.batches import choose_captions, pad_captions, plan_epoch, pr
 from tellapart.data.examples import Example
 from tellapart.data.imagined import imagine_classes
 from tellapart.data.text import TextRules, words
+from tellapart.data.views import WHOLE, draw_view
 from tellapart.errors import TellapartError
 from tellapart.storage import cache_folder
 from tellapart.types import Batch, Text, Totals, Vision
@@ -94,6 +95,7 @@ class Corpus:
     parts: Sequence[str]
     nouns: Sequence[str]  # of the encoder's classes
     pools: Sequence[Pool]
+    views: Sequence[Sequence[bytes]] = ()  # digests of further views to train on, as long as `digests` each
 
     def rows(self, first: int, last: int) -> Corpus:
         """The images from `first` up to, not including, `last`, as one pool."""
@@ -103,6 +105,7 @@ class Corpus:
             examples=self.examples[part],
             digests=self.digests[part],
             captions=self.captions[part],
+            views=tuple(view[part] for view in self.views),
             pools=(Pool(0, last - first),),
         )
 
@@ -141,14 +144,23 @@ class Corpus:
             [self.captions[row][place] for place in some] for row, some in zip(rows, places, strict=True)
         ]
         tokens, mask = pad_captions(chosen, pad=self.text.pad)
-        vision = self.vision(rows, seed=draw.seed, epoch=draw.epoch)
+        vision = self._see([self._drawn(row, draw) for row in rows], rows, seed=draw.seed, epoch=draw.epoch)
         names = tuple(self.examples[row].image_id for row in rows)
         return Batch(names, vision, tokens, mask, tuple(rows), places, whole)
 
-    def vision(self, rows: Sequence[int], *, seed: int = 0, epoch: int = 0) -> Vision:
-        """What the encoder saw in these images; what it might have seen is imagined afresh each epoch."""
+    def _drawn(self, row: int, draw: CaptionDraw) -> bytes:
+        """The view of an image that an epoch trains on."""
+        number = draw_view(1 + len(self.views), seed=draw.seed, epoch=draw.epoch, row=row)
+        return self.views[number - 1][row] if number else self.digests[row]
+
+    def vision(self, rows: Sequence[int]) -> Vision:
+        """What the encoder saw in these images."""
+        return self._see([self.digests[row] for row in rows], rows, seed=0, epoch=0)
+
+    def _see(self, digests: Sequence[bytes], rows: Sequence[int], *, seed: int, epoch: int) -> Vision:
+        """What it saw in these views; what it might have seen is imagined afresh each epoch."""
         pictured = np.array([self.examples[row].pictured for row in rows])
-        seen = self.cache.read([self.digests[row] for row in rows if self.digests[row]], self.parts)
+        seen = self.cache.read([digest for digest in digests if digest], self.parts)
         if pictured.all():
             return as_vision(seen)
         whole = [_spread(part, pictured) for part in (seen.grid, seen.pooled, seen.classes)]
@@ -210,6 +222,18 @@ def build_corpus(
     )
 
 
+def with_views(corpus: Corpus, encoder: Encoder, *, count: int, watch: Watch) -> Corpus:
+    """The same with so many views of every picture to train on, the whole one included."""
+    pictured = [example for example in corpus.examples if example.pictured]
+    views = []
+    for number in range(1, count):
+        seen = iter(
+            look_at_all(pictured, encoder, parts=corpus.parts, cache=corpus.cache, watch=watch, view=number)
+        )
+        views.append([next(seen) if digest else b"" for digest in corpus.digests])
+    return replace(corpus, views=tuple(views))
+
+
 def look_at_all(
     examples: Sequence[Example],
     encoder: Encoder,
@@ -217,12 +241,13 @@ def look_at_all(
     parts: Sequence[str],
     cache: FeatureCache,
     watch: Watch,
+    view: int = WHOLE,
 ) -> list[bytes]:
     """See to it that every picture's features are in the cache; the keys that they are found by."""
     digests = []
     paths = [example.path for example in examples]
     for done, (example, seen) in enumerate(
-        zip(examples, look(paths, encoder, parts=parts, cache=cache), strict=True)
+        zip(examples, look(paths, encoder, parts=parts, cache=cache, view=view), strict=True)
     ):
         if isinstance(seen, TellapartError):
             raise TellapartError(

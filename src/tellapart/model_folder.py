@@ -20,7 +20,8 @@ from tellapart.errors import TellapartError
 from tellapart.registry import Config
 from tellapart.storage import new_folder, write_text
 
-KINDS = ("captioner", "retriever")  # the key that names its network tells which a config.json is of
+# The key that names its network tells what a config.json is of, and what messages call that.
+KINDS: Mapping[str, str] = {"captioner": "captioner", "retriever": "retriever", "tuning": "encoder"}
 CONFIG, WEIGHTS, WORDS, CARD = "config.json", "model.safetensors", "vocabulary.json", "card.md"
 
 S = TypeVar("S", bound=Config)
@@ -73,15 +74,24 @@ def read_model_settings(folder: Path, kind: type[S], *, version: int, what: str)
 
 def _expect_kind(folder: Path, content: object, what: str) -> None:
     other = next(
-        (kind for kind in KINDS if kind != what and isinstance(content, dict) and kind in content), ""
+        (
+            kind
+            for key, kind in KINDS.items()
+            if kind != what and isinstance(content, dict) and key in content
+        ),
+        "",
     )
     if other:
-        raise TellapartError(f"{folder}: a {other} stands there, no {what}", hint=f"name a {what}")
+        raise TellapartError(f"{folder}: {_one(other)} stands there, no {what}", hint=f"name {_one(what)}")
+
+
+def _one(what: str) -> str:
+    return f"an {what}" if what[0] in "aeiou" else f"a {what}"
 
 
 def not_settings(path: Path, what: str) -> TellapartError:
     """What is wrong with a config.json that says something else."""
-    return TellapartError(f"{path}: not the settings of a {what}", hint="copy the whole folder again")
+    return TellapartError(f"{path}: not the settings of {_one(what)}", hint="copy the whole folder again")
 
 
 def read_weights(folder: Path) -> dict[str, NDArray[Any]]:

@@ -18,7 +18,7 @@ from tellapart.captioners.folder import (
 )
 from tellapart.captioners.parts import CAPTIONERS
 from tellapart.captioning import find_captioner
-from tellapart.corpus import Corpus, Pool, Watch, build_corpus
+from tellapart.corpus import Corpus, Pool, Watch, build_corpus, with_views
 from tellapart.data.word_text import WordText
 from tellapart.errors import TellapartError
 from tellapart.objectives.parts import OBJECTIVES
@@ -71,6 +71,7 @@ def prepare(recipe: Recipe, *, watch: Watch) -> Ready:
     _refuse_long(recipe, captioner, both)
     count = len(train_examples)
     train_set = replace(both.rows(0, count), pools=pools_of(to_train))
+    train_set = with_views(train_set, encoder, count=recipe.encoder.views, watch=watch)
     return Ready(SavedCaptioner(captioner, settings), train_set, both.rows(count, len(both.examples)))
 
 

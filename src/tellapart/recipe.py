@@ -2,7 +2,8 @@
 
 Precedence: defaults, then the file, then `--set section.key=value`. Paths inside `[data]` are relative to
 `data.root`, which is the folder named by TELLAPART_DATA where the recipe leaves it out. A recipe with a
-section `[retriever]` trains a retriever, any other a captioner, after the stages it has (`recipe_stages`).
+section `[retriever]` trains a retriever, one with `[tuning]` tunes an encoder, any other trains a
+captioner, after the stages it has (`recipe_stages`).
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from tellapart.recipe_sections import (
     DataConfig,
     DecodingConfig,
     EncoderSection,
+    EncoderTrainingConfig,
     OptimiserConfig,
     RetrieverTrainingConfig,
     SourceConfig,
@@ -46,6 +48,7 @@ from tellapart.recipe_text import RecipeText
 from tellapart.registry import Config, Registry, suggest
 from tellapart.retrievers.settings import RANKINGS, RETRIEVERS
 from tellapart.vision.parts import find_encoder
+from tellapart.vision.tuning import TuningConfig, lite_number
 
 PARTS: Mapping[str, Registry[Any]] = {"captioner": CAPTIONERS, "objective": OBJECTIVES}
 RETRIEVER_PARTS: Mapping[str, Registry[Any]] = {"retriever": RETRIEVERS, "ranking": RANKINGS}
@@ -110,6 +113,23 @@ class RetrieverRecipe(Experiment):
     parts = RETRIEVER_PARTS
 
 
+class EncoderRecipe(Experiment):
+    """How an encoder is tuned to captions."""
+
+    tuning: TuningConfig = TuningConfig()
+    training: EncoderTrainingConfig = EncoderTrainingConfig()
+
+    parts: ClassVar[Mapping[str, Registry[Any]]] = {}
+
+
+AnyRecipe = Recipe | RetrieverRecipe | EncoderRecipe
+TRAINS: Mapping[type[Experiment], str] = {
+    Recipe: "a captioner",
+    RetrieverRecipe: "a retriever",
+    EncoderRecipe: "an encoder",
+}
+
+
 def _stage(table: dict[str, Any]) -> Recipe | RetrieverRecipe | EntropyConfig:
     if table["kind"] == "entropy":
         return EntropyConfig.model_validate(table)
@@ -142,15 +162,17 @@ def load_recipe(name: str, *, changes: Sequence[str] = ()) -> Recipe:
     """A captioner's recipe by file or built-in name, with `section.key=value` changes, checked in full."""
     recipe = load_experiment(name, changes=changes)
     if not isinstance(recipe, Recipe):
-        raise TellapartError(f"{name}: trains a retriever, not a captioner", hint="name another recipe")
+        raise TellapartError(
+            f"{name}: trains {TRAINS[type(recipe)]}, not a captioner", hint="name another recipe"
+        )
     return recipe
 
 
-def load_experiment(name: str, *, changes: Sequence[str] = ()) -> Recipe | RetrieverRecipe:
+def load_experiment(name: str, *, changes: Sequence[str] = ()) -> AnyRecipe:
     """Any recipe by file or built-in name, with changes, checked before anything starts."""
     text = RecipeText.read(find_recipe(name), changes=changes)
     raw = text.values(parts=ALL_PARTS)
-    stages = {} if "retriever" in raw else stage_tables(text, raw.pop("stages", {}))
+    stages = stage_tables(text, raw.pop("stages", {})) if _kind(raw) is Recipe else {}
     recipe = _experiment(text, dict(raw))
     filled: dict[str, dict[str, Any]] = {}
     makes: dict[str, Makes] = {}
@@ -200,9 +222,16 @@ def _other_recipe(text: RecipeText, name: str) -> dict[str, Any]:
     return values
 
 
-def _experiment(text: RecipeText, raw: dict[str, Any]) -> Recipe | RetrieverRecipe:
+def _kind(raw: Mapping[str, Any]) -> type[AnyRecipe]:
     if "retriever" in raw:
-        return _check(text, raw, RetrieverRecipe)
+        return RetrieverRecipe
+    return EncoderRecipe if "tuning" in raw else Recipe
+
+
+def _experiment(text: RecipeText, raw: dict[str, Any]) -> AnyRecipe:
+    kind = _kind(raw)
+    if kind is not Recipe:
+        return _check(text, raw, kind)
     recipe = _check(text, raw, Recipe)
     named = {key: _captioner_folder(text, recipe.training, key) for key in ("start_from", "words_of")}
     return recipe.model_copy(update={"training": recipe.training.model_copy(update=named)})
@@ -220,7 +249,7 @@ def _check(text: RecipeText, raw: dict[str, Any], kind: type[E]) -> E:
     encoder = _check_encoder(text, recipe, is_given="name" in raw.get("encoder", {}))
     _check_paths(text, recipe.data)
     filled: dict[str, Any] = {section: _fill(recipe, section) for section in kind.parts}
-    filled["encoder"] = EncoderSection(name=encoder)
+    filled["encoder"] = recipe.encoder.model_copy(update={"name": encoder})
     if recipe.data.format != "shapes" or recipe.data.extra or recipe.data.words_from:
         # The run's copy of the recipe must mean the same files from whatever folder it is read.
         root = str(recipe.data.resolve("").absolute())
@@ -278,6 +307,8 @@ def _check_encoder(text: RecipeText, recipe: Experiment, *, is_given: bool) -> s
         )
     try:
         find_encoder(encoder)
+        if isinstance(recipe, EncoderRecipe):
+            lite_number(encoder)
     except TellapartError as error:
         raise text.error(("encoder", "name"), error.problem, hint=error.hint) from error
     return encoder

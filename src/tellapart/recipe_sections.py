@@ -134,6 +134,11 @@ class EncoderSection(Config):
     """Which frozen network looks at the pictures."""
 
     name: str = "efficientnet-lite2"
+    views: PositiveInt = Field(
+        1,
+        description="of each photograph to train on, one drawn an epoch: the whole, its mirror image, parts, "
+        "mirrored parts; what is computed once, such as a reference's likelihoods, is of the whole",
+    )
 
 
 class OptimiserConfig(Config):
@@ -231,6 +236,15 @@ class RetrieverTrainingConfig(LoopConfig):
     )
     stop_metric: Literal["loss", "recall"] = Field(
         "recall", description="on the validation split; recall: the sum of R@1, 5 and 10 both ways"
+    )
+
+
+class EncoderTrainingConfig(LoopConfig):
+    """How an encoder is tuned."""
+
+    images_per_batch: PositiveInt = 32
+    stop_metric: Literal["loss", "precision"] = Field(
+        "precision", description="on the validation split; precision: of words, the average, the mean of all"
     )
 
 

@@ -28,7 +28,15 @@ from tellapart.retrievers.dual.sentences import Read
 from tellapart.retrievers.ranking import RankingLoss
 from tellapart.retrievers.settings import RANKINGS, RETRIEVERS, DualConfig
 from tellapart.run import Run
-from tellapart.sources import Source, by_hash, known_captions, read_sources, split_of
+from tellapart.sources import (
+    Source,
+    by_hash,
+    in_words,
+    known_captions,
+    read_sources,
+    refuse_unpaired,
+    split_of,
+)
 from tellapart.storage import cache_folder
 from tellapart.types import Context, Loss, Vision
 from tellapart.vision.cache import FeatureCache
@@ -240,7 +248,7 @@ def prepare_retriever(recipe: RetrieverRecipe, *, watch: Watch) -> RetrieverLear
     traits = traits_of(encoder)
     to_train = [_half(source.split("train"), recipe.training.half) for source in sources]
     train_examples = split_of([example for source in to_train for example in source.examples], "train")
-    _refuse_unpictured(train_examples)
+    refuse_unpaired(train_examples, learner="a retriever")
     val_examples = split_of(sources[0].examples, "val")
     name, config = recipe.part("retriever")
     assert isinstance(config, DualConfig)
@@ -256,7 +264,8 @@ def prepare_retriever(recipe: RetrieverRecipe, *, watch: Watch) -> RetrieverLear
         encoder=traits.model_copy(update={"nouns": ()}),
         text=text.rules if text else None,
         fingerprint=network.sentences.fingerprint,
-        trained_on=_in_words(recipe, len(train_examples)),
+        trained_on=in_words(recipe.data, len(train_examples))
+        + (f", the {recipe.training.half} half" if recipe.training.half else ""),
     )
     count = len(train_examples)
     train_set, val_set = (
@@ -278,20 +287,6 @@ def _half(source: Source, half: str) -> Source:
     return replace(source, examples=ordered[:middle] if half == "first" else ordered[middle:])
 
 
-def _refuse_unpictured(examples: Sequence[Example]) -> None:
-    for example in examples:
-        if not example.pictured:
-            raise TellapartError(
-                f"{example.where}: captions without pictures teach a retriever nothing",
-                hint="drop that source from data.extra",
-            )
-        if not example.captions:
-            raise TellapartError(
-                f"{example.where}: photographs without captions teach a retriever nothing",
-                hint="drop that source from data.extra",
-            )
-
-
 def _text(recipe: RetrieverRecipe, config: DualConfig, examples: Sequence[Example]) -> WordText | None:
     """The words of the training captions and, with GloVe, of its most frequent ones."""
     if config.sentences == "minilm":
@@ -310,11 +305,3 @@ def _read_all(network: DualEncoder, examples: Sequence[Example]) -> list[Sequenc
     sentences = [caption for example in examples for caption in example.captions]
     read = iter(network.sentences.read(sentences))
     return [[next(read) for _ in example.captions] for example in examples]
-
-
-def _in_words(recipe: RetrieverRecipe, count: int) -> str:
-    files = " and ".join(
-        [recipe.data.path or recipe.data.format, *(extra.path for extra in recipe.data.extra)]
-    )
-    half = f", the {recipe.training.half} half" if recipe.training.half else ""
-    return f"{count} images of {files}{half}"

@@ -4,7 +4,7 @@ recipe.toml        the resolved recipe
 environment.json   versions, machine and commit it ran on
 metrics.jsonl      one line a log entry, up to the newest checkpoint after a resume
 checkpoints/       step-00000123.pt; only the newest is kept
-captioner/         what is kept: the best by the validation metric, or the last; or retriever/
+captioner/         what is kept: the best by the validation metric, or the last; or retriever/, or encoder/
 stages/            what the recipe wants made first: a folder a stage, another run or caption files
 predictions/       captions of a split, one JSONL a split and beam
 evaluations/       what `tellapart evaluate` measured, one JSON a split and beam
@@ -54,6 +54,11 @@ class Run:
     def retriever(self) -> Path:
         """The best retriever so far."""
         return self.folder / "retriever"
+
+    @property
+    def encoder(self) -> Path:
+        """The best tuned encoder so far."""
+        return self.folder / "encoder"
 
     @property
     def stages(self) -> Path:

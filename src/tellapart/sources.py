@@ -180,3 +180,24 @@ def split_of(examples: Sequence[Example], split: str) -> Sequence[Example]:
             hint=f"its splits: {', '.join(there)}; training needs train and val",
         )
     return chosen
+
+
+def refuse_unpaired(examples: Sequence[Example], *, learner: str) -> None:
+    """Refuse captions without a picture, and pictures without a caption; `learner` is who cannot use them."""
+    for example in examples:
+        if not example.pictured:
+            raise TellapartError(
+                f"{example.where}: captions without pictures teach {learner} nothing",
+                hint="drop that source from data.extra",
+            )
+        if not example.captions:
+            raise TellapartError(
+                f"{example.where}: photographs without captions teach {learner} nothing",
+                hint="drop that source from data.extra",
+            )
+
+
+def in_words(data: DataConfig, count: int) -> str:
+    """What something was trained on, for cards and reports."""
+    files = [data.path or data.format, *(extra.path for extra in data.extra)]
+    return f"{count} images of {' and '.join(files)}"

@@ -19,13 +19,12 @@ from tellapart.errors import TellapartError
 from tellapart.genericity import Hesitation, measure_genericity, to_filter, write_genericity
 from tellapart.metrics.material import Watch as WatchWhat
 from tellapart.preparation import prepare
-from tellapart.recipe import Recipe, RetrieverRecipe
+from tellapart.recipe import AnyRecipe, Recipe, RetrieverRecipe
 from tellapart.recipe_sections import DataConfig
 from tellapart.recipe_stages import EntropyConfig, located, references, wanted_by, without_references
 from tellapart.retrievers.loading import load_retriever
 from tellapart.run import Run, refuse_full, resume_run, start_run
 from tellapart.sources import read_examples
-from tellapart.stepping import AnyRecipe
 from tellapart.world import ALONE, World
 
 
@@ -88,7 +87,7 @@ def open_stages(
     return [*stages, last]
 
 
-def _stage(recipe: Recipe, name: str, work: AnyRecipe | EntropyConfig, run: Run) -> Stage:
+def _stage(recipe: Recipe, name: str, work: Recipe | RetrieverRecipe | EntropyConfig, run: Run) -> Stage:
     folder = run.stages / name
     if not isinstance(work, EntropyConfig):
         return Stage(name, work.located(run.stages), folder)

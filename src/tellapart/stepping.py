@@ -13,12 +13,10 @@ from torch import Tensor, nn
 
 from tellapart.errors import TellapartError
 from tellapart.learner import Named
-from tellapart.recipe import Recipe, RetrieverRecipe
+from tellapart.recipe import AnyRecipe
 from tellapart.recipe_sections import OptimiserConfig
 from tellapart.types import Context, Loss
 from tellapart.world import ALONE, World
-
-AnyRecipe = Recipe | RetrieverRecipe
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,15 +23,16 @@ from tellapart.averaging import Averages
 from tellapart.captioner_learner import CaptionerLearner
 from tellapart.checkpoint import Progress, load_checkpoint, save_checkpoint
 from tellapart.corpus import Watch
+from tellapart.encoder_learner import prepare_encoder
 from tellapart.errors import TellapartError
 from tellapart.learner import Learner, Validation
 from tellapart.metrics.material import Watch as WatchWhat
 from tellapart.preparation import prepare
-from tellapart.recipe import Recipe, RetrieverRecipe
+from tellapart.recipe import AnyRecipe, EncoderRecipe, Recipe, RetrieverRecipe
 from tellapart.retriever_learner import prepare_retriever
 from tellapart.run import Run, refuse_full, resume_run, start_run
 from tellapart.stages import Division, divide, open_stages
-from tellapart.stepping import AnyRecipe, Moment, Taken, build_optimiser, take_step
+from tellapart.stepping import Moment, Taken, build_optimiser, take_step
 from tellapart.world import ALONE, World
 
 
@@ -127,6 +128,8 @@ def prepare_learner(recipe: AnyRecipe, *, watch: Watch, world: World = ALONE) ->
     """What the recipe trains, with its data."""
     if isinstance(recipe, RetrieverRecipe):
         return prepare_retriever(recipe, watch=watch)
+    if isinstance(recipe, EncoderRecipe):
+        return prepare_encoder(recipe, watch=watch)
     return CaptionerLearner(recipe, prepare(recipe, watch=watch), world.device)
 
 

@@ -12,12 +12,16 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemaini
 from tellapart.cli.console import counting, progress_bar, say, stderr, tell, watching
 
 if TYPE_CHECKING:
-    from tellapart.stepping import AnyRecipe
+    from tellapart.recipe import AnyRecipe
     from tellapart.training import Report, Training
     from tellapart.world import World
 
 
-_TRY = {"captioner": "caption photo.jpg --captioner", "retriever": "search 'a dog' photos/ --retriever"}
+_TRY = {
+    "captioner": "caption photo.jpg --captioner {}",
+    "retriever": "search 'a dog' photos/ --retriever {}",
+    "encoder": "train RECIPE --set encoder.name=tuned:{}",
+}
 
 
 def train(
@@ -36,7 +40,7 @@ def train(
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in that folder.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Validations and the result as JSON lines.")] = False,
 ) -> None:
-    """Train a captioner or a retriever.
+    """Train a captioner or a retriever, or tune an encoder.
 
     Example: tellapart train mrnn-shapes --set training.epochs=3
     """
@@ -124,4 +128,4 @@ def _tell_end(last: Report | None, training: Training, *, as_json: bool) -> None
         tell(f"ended by training.{stopped_by}")
     if not training.stage:
         kept = training.recipe.training.keep  # the best one, or the last
-        tell(f"the {kept} {kind} is in {folder}; try: tellapart {_TRY[kind]} {folder}")
+        tell(f"the {kept} {kind} is in {folder}; try: tellapart {_TRY[kind].format(folder)}")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tellapart.data.shapes.dataset import CAPTIONS_FILE, write_shapes
 from tellapart.errors import TellapartError
-from tellapart.recipe import Recipe, RetrieverRecipe, find_recipe, load_experiment
+from tellapart.recipe import AnyRecipe, find_recipe, load_experiment
 from tellapart.reproduction.plan import PLACE, Method
 
 FLICKR8K, SHAPES = "flickr8k", "shapes"
@@ -64,7 +64,7 @@ class Ground:
         """The built-in recipe that a method changes."""
         return method.recipe if method.recipe.startswith("retriever") else f"{method.recipe}-flickr8k"
 
-    def load(self, method: Method, seed: int, places: Mapping[str, str]) -> Recipe | RetrieverRecipe:
+    def load(self, method: Method, seed: int, places: Mapping[str, str]) -> AnyRecipe:
         """The checked recipe of a method, others being found in these places."""
         changes = [f"seed={seed}", *(filled(change, places) for change in self.settings(method))]
         whole = load_experiment(self.recipe_of(method), changes=changes)

@@ -20,7 +20,7 @@ from pathlib import Path
 import torch
 
 from tellapart.errors import TellapartError
-from tellapart.recipe import Recipe, RetrieverRecipe
+from tellapart.recipe import AnyRecipe, Recipe
 from tellapart.recipe_stages import EntropyConfig
 from tellapart.reproduction.corpora import CORPORA, write_corpus
 from tellapart.reproduction.ground import Ground
@@ -159,7 +159,7 @@ class Workshop:
         """Jobs that have something missing on the shelf, and those whose folders such jobs need."""
         return wanted_jobs(self.plan, self.shelf, self.ground, is_over=self._is_over)
 
-    def recipe(self, job: Job) -> Recipe | RetrieverRecipe:
+    def recipe(self, job: Job) -> AnyRecipe:
         """The checked recipe of a job whose others are there."""
         folder = (self.out / "runs").absolute()
         places = {method: str(folder / name) for name, method in self.plan.needs(job).items()}

@@ -10,7 +10,7 @@ import hashlib
 import json
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module, resources
 from pathlib import Path
@@ -77,20 +77,30 @@ def build_lite2() -> Encoder:
 
 def _build(number: int) -> Encoder:
     name = f"efficientnet-lite{number}"
-    weights = _weights_file(number)
-    content = hashlib.sha256(weights.read_bytes() + PREPROCESSING.encode()).hexdigest()
-    identity = f"{name}-{content[:16]}"
-    cells = -(-SIDES[number] // 32)
-    names = class_names()
+    identity = f"{name}-{content_of(number)}"
+    return encoder_of(
+        number, name, identity, lambda path: export_whole(load_network(number), path, side=SIDES[number])
+    )
+
+
+def content_of(number: int) -> str:
+    """A name for the package's weights and for how pictures are prepared for them."""
+    return hashlib.sha256(_weights_file(number).read_bytes() + PREPROCESSING.encode()).hexdigest()[:16]
+
+
+def encoder_of(number: int, name: str, identity: str, export: Callable[[Path], None]) -> Encoder:
+    """An encoder with the outputs of the Lite network of that number, exported where it is not yet."""
+    names, side = class_names(), SIDES[number]
+    cells = -(-side // 32)
     return EfficientNetLite(
         name=name,
         identity=identity,
         class_names=names,
         shapes={"grid": (cells * cells, WIDTH), "pooled": (WIDTH,), "classes": (len(names),)},
-        size=SIDES[number],
+        size=side,
         batch_size=1,
         threads=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
-        session=_session(number, weights, cache_folder() / "encoders" / f"{identity}.onnx"),
+        session=open_session(cache_folder() / "encoders" / f"{identity}.onnx", export),
     )
 
 
@@ -112,13 +122,15 @@ def _weights_file(number: int) -> Path:
     return Path(getattr(module, f"EfficientnetLite{number}ModelFile").get_model_file_path())
 
 
-def _session(number: int, weights: Path, exported: Path) -> Any:
+def open_session(exported: Path, export: Callable[[Path], None]) -> Any:
+    """The exported network; one that is missing or damaged is made (again)."""
     if exported.exists():
         try:
             return _open_session(exported)
         except Exception:  # noqa: S110 - onnxruntime raises many types; a damaged file is made again
             pass
-    _export(number, weights, exported)
+    with new_file(exported) as temporary:
+        export(temporary)
     return _open_session(exported)
 
 
@@ -130,14 +142,24 @@ def _open_session(exported: Path) -> Any:
     return onnxruntime.InferenceSession(str(exported), options, providers=["CPUExecutionProvider"])
 
 
-def _export(number: int, weights: Path, exported: Path) -> None:
+def load_network(number: int) -> Any:
+    """The network as its packages have it, in torch."""
     import torch
     from efficientnet_lite_pytorch import EfficientNet
 
-    class Outputs(torch.nn.Module):
-        """The three outputs that Features hold."""
+    network = EfficientNet.from_name(f"efficientnet-lite{number}")
+    network.load_state_dict(torch.load(_weights_file(number), weights_only=True, map_location="cpu"))
+    return network.eval()
 
-        def __init__(self, network: Any) -> None:
+
+def export_whole(network: Any, path: Path, *, side: int) -> None:
+    """Write a network as ONNX with the three outputs that Features hold."""
+    import torch
+
+    class Outputs(torch.nn.Module):
+        """The three outputs."""
+
+        def __init__(self) -> None:
             super().__init__()
             self.network = network
 
@@ -147,15 +169,19 @@ def _export(number: int, weights: Path, exported: Path) -> None:
             classes = self.network._fc(pooled).softmax(-1)  # noqa: SLF001 - it has no public name
             return features.flatten(2).transpose(1, 2), pooled, classes
 
-    network = EfficientNet.from_name(f"efficientnet-lite{number}")
-    network.load_state_dict(torch.load(weights, weights_only=True, map_location="cpu"))
-    side = SIDES[number]
-    with new_file(exported) as temporary, warnings.catch_warnings():
+    export(Outputs(), path, side=side)
+
+
+def export(outputs: Any, path: Path, *, side: int) -> None:
+    """Write a module that takes pixels and gives the three outputs."""
+    import torch
+
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the exporter announces its successor, which needs another package
         torch.onnx.export(
-            Outputs(network).eval(),
+            outputs.eval(),
             (torch.zeros(1, 3, side, side),),
-            str(temporary),
+            str(path),
             input_names=["pixels"],
             output_names=["grid", "pooled", "classes"],
             dynamic_axes={name: {0: "batch"} for name in ("pixels", "grid", "pooled", "classes")},

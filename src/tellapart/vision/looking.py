@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import numpy as np
 from tellapart.arrays import Float32
 from tellapart.data.images import decode
 from tellapart.data.picture_files import read_bytes
+from tellapart.data.views import WHOLE, view_digest, view_of
 from tellapart.errors import TellapartError
 from tellapart.vision.cache import FeatureCache, digest_of
 from tellapart.vision.encoder import Encoder
@@ -58,8 +60,11 @@ def look(
     parts: Sequence[str],
     cache: FeatureCache | None,
     must_cache: bool = True,
+    view: int = WHOLE,
 ) -> Iterator[Seen | TellapartError]:
     """What the encoder sees in each file, in the files' order; a bad file gives its error in its place.
+
+    It looks at the whole picture, or at another view of it (`data.views`), which has a digest of its own.
 
     A cache that cannot be written to (a full disk) is an error where it must be filled; where it is only a
     convenience, the error stands among the results once, and no more is written.
@@ -67,7 +72,9 @@ def look(
     unwritten: dict[bytes, Features] = {}
     writing = cache is not None
     try:
-        for outcome in _in_parallel(paths, encoder, parts, cache):
+        for outcome in _in_parallel(
+            paths, partial(_look_at, encoder=encoder, parts=parts, cache=cache, view=view), encoder
+        ):
             if isinstance(outcome, _Fresh) and writing:
                 unwritten[outcome.seen.digest] = outcome.seen.features
             yield outcome.seen if isinstance(outcome, _Fresh) else outcome
@@ -98,9 +105,8 @@ def _try_to_write(
 
 def _in_parallel(
     paths: Iterable[Path | TellapartError],
+    look_at: Callable[[Sequence[Path | TellapartError]], list[_Outcome]],
     encoder: Encoder,
-    parts: Sequence[str],
-    cache: FeatureCache | None,
 ) -> Iterator[_Outcome]:
     source = iter(paths)
     running: deque[Future[list[_Outcome]]] = deque()
@@ -109,7 +115,7 @@ def _in_parallel(
         while True:
             for _ in range(encoder.threads * AHEAD - len(running)):
                 if group := list(islice(source, encoder.batch_size)):
-                    running.append(pool.submit(_look_at, group, encoder, parts, cache))
+                    running.append(pool.submit(look_at, group))
             if not running:
                 return
             yield from running.popleft().result()
@@ -121,11 +127,13 @@ def _in_parallel(
 
 def _look_at(
     group: Sequence[Path | TellapartError],
+    *,
     encoder: Encoder,
     parts: Sequence[str],
     cache: FeatureCache | None,
+    view: int,
 ) -> list[_Outcome]:
-    opened = [_open(path, encoder, parts, cache) for path in group]
+    opened = [_open(path, encoder, parts, cache, view) for path in group]
     waiting = [picture for picture in opened if isinstance(picture, _Opened)]
     if waiting:
         features = encoder.encode(np.stack([picture.pixels for picture in waiting])).only(parts)
@@ -139,15 +147,22 @@ def _look_at(
 
 
 def _open(
-    path: Path | TellapartError, encoder: Encoder, parts: Sequence[str], cache: FeatureCache | None
+    path: Path | TellapartError,
+    encoder: Encoder,
+    parts: Sequence[str],
+    cache: FeatureCache | None,
+    view: int,
 ) -> Seen | TellapartError | _Opened:
     if isinstance(path, TellapartError):
         return path
     try:
         data = read_bytes(path)
-        digest = digest_of(data)
+        whole = digest_of(data)
+        digest = view_digest(whole, view)
         if cache is not None and cache.holds(digest, parts):
             return Seen(path, digest, cache.read([digest], parts))
-        return _Opened(path, digest, encoder.prepare(decode(data, name=str(path), at_least=encoder.size)))
+        # Of a part there must be as many pixels as of the whole.
+        picture = decode(data, name=str(path), at_least=encoder.size * (1 if view == WHOLE else 2))
+        return _Opened(path, digest, encoder.prepare(view_of(picture, whole, view)))
     except TellapartError as error:
         return error

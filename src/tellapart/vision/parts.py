@@ -44,6 +44,12 @@ ENCODERS: Registry[Part] = Registry(
             build="tellapart.vision.patches:build",
         ),
         Part(
+            name="tuned",
+            summary="a Lite network that was tuned to captions, as tuned:FOLDER, or tuned:eyes, which ships",
+            config=ModelConfig,
+            build="tellapart.vision.tuned:build",
+        ),
+        Part(
             name="timm",
             summary="any image model of timm (extra: timm), as timm:MODEL",
             config=ModelConfig,
