@@ -117,6 +117,24 @@ def test_an_epoch_sees_every_picture_once_a_pass_with_captions_drawn_afresh() ->
     assert later.image_ids != batches[0].image_ids
 
 
+def test_of_several_views_each_batch_draws_one_and_validation_sees_the_whole() -> None:
+    plain, some = learner(), learner("encoder.views=3")
+    assert some.validate() == plain.validate()
+    count = len(some.train_set.examples)
+    rows = list(range(count))
+    views = [some.train_set.pairs(rows, [0] * count, [view] * count).vision.pooled for view in range(3)]
+    assert torch.equal(views[0], plain.train_set.pairs(rows, [0] * count).vision.pooled)
+    names = [example.image_id for example in some.train_set.examples]
+    drawn = [0, 0, 0]
+    for step in range(some.steps_per_epoch):
+        batch = some.batch(step)
+        for name, pooled in zip(batch.image_ids, batch.vision.pooled, strict=True):
+            fitting = [view for view in range(3) if torch.equal(pooled, views[view][names.index(name)])]
+            assert fitting
+            drawn[fitting[0]] += 1
+    assert min(drawn) > count / 5
+
+
 def test_two_halves_share_no_picture_and_leave_none_out() -> None:
     whole, first, second = (
         {example.image_id for example in learner(f"training.half={half}").train_set.examples}

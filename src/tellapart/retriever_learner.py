@@ -41,7 +41,7 @@ from tellapart.storage import cache_folder
 from tellapart.types import Context, Loss, Vision
 from tellapart.vision.cache import FeatureCache
 from tellapart.vision.encoder import traits_of
-from tellapart.vision.features import Features, in_order
+from tellapart.vision.features import PARTS, Features, in_order
 from tellapart.vision.parts import load_encoder
 from tellapart.world import World
 
@@ -109,17 +109,20 @@ class Captioned:
     """Pictures, as the encoder saw them, with their captions, as the sentence encoder read them."""
 
     examples: Sequence[Example]
-    features: Features
+    views: Features  # a row a picture and view: all pictures in the first view, the whole, then in the next
     read: Sequence[Sequence[Read]]
 
-    def pairs(self, rows: Sequence[int], places: Sequence[int]) -> Pairs:
-        """These pictures, each with the caption of that place."""
-        vision = as_vision(Features(*(part[rows] for part in self._parts())))
+    @property
+    def view_count(self) -> int:
+        """Views of each picture."""
+        return len(self.views.pooled) // len(self.examples)
+
+    def pairs(self, rows: Sequence[int], places: Sequence[int], views: Sequence[int] | None = None) -> Pairs:
+        """These pictures, each with the caption of that place, and whole or each in that view."""
+        seen = np.array(rows) + len(self.examples) * np.array(views if views else 0)
+        vision = as_vision(Features(*(getattr(self.views, part)[seen] for part in PARTS)))
         read = [self.read[row][place] for row, place in zip(rows, places, strict=True)]
         return Pairs(tuple(self.examples[row].image_id for row in rows), vision, read)
-
-    def _parts(self) -> Sequence[np.ndarray]:
-        return (self.features.grid, self.features.pooled, self.features.classes)
 
 
 @dataclass(frozen=True)
@@ -174,12 +177,12 @@ class RetrieverLearner:
         return [self.batch(step)]
 
     def batch(self, step: int) -> Pairs:
-        """Pictures in random order, each with one of its captions, drawn afresh."""
+        """Pictures in random order, each with one of its captions and in one of its views, drawn afresh."""
         _, rows = self._plans.find(step)
         random = np.random.default_rng([self.recipe.seed, step, 1])
-        return self.train_set.pairs(
-            rows, [int(random.integers(len(self.train_set.read[row]))) for row in rows]
-        )
+        places = [int(random.integers(len(self.train_set.read[row]))) for row in rows]
+        views: list[int] = random.integers(self.train_set.view_count, size=len(rows)).tolist()
+        return self.train_set.pairs(rows, places, views)
 
     def tokens(self, step: int) -> int:
         """Pictures of the batch, each with a caption."""
@@ -255,10 +258,17 @@ def prepare_retriever(recipe: RetrieverRecipe, *, watch: Watch) -> RetrieverLear
     text = _text(recipe, config, train_examples)
     torch.manual_seed(recipe.seed)
     network: DualEncoder = RETRIEVERS.get(name).builder()(config, text=text, traits=traits)
-    examples, parts = [*train_examples, *val_examples], in_order(network.needs)
+    parts = in_order(network.needs)
     cache = FeatureCache(cache_folder(), encoder)
-    digests = look_at_all(examples, encoder, parts=parts, cache=cache, watch=watch)
-    features, read = cache.read(digests, parts), _read_all(network, examples)
+
+    def captioned(examples: Sequence[Example], views: int) -> Captioned:
+        digests = [
+            look_at_all(examples, encoder, parts=parts, cache=cache, watch=watch, view=view)
+            for view in range(views)
+        ]
+        seen = cache.read([digest for view in digests for digest in view], parts)
+        return Captioned(examples, seen, _read_all(network, examples))
+
     settings = RetrieverSettings(
         retriever=recipe.retriever,
         encoder=traits.model_copy(update={"nouns": ()}),
@@ -267,15 +277,7 @@ def prepare_retriever(recipe: RetrieverRecipe, *, watch: Watch) -> RetrieverLear
         trained_on=in_words(recipe.data, len(train_examples))
         + (f", the {recipe.training.half} half" if recipe.training.half else ""),
     )
-    count = len(train_examples)
-    train_set, val_set = (
-        Captioned(
-            examples[part],
-            Features(features.grid[part], features.pooled[part], features.classes[part]),
-            read[part],
-        )
-        for part in (slice(0, count), slice(count, None))
-    )
+    train_set, val_set = captioned(train_examples, recipe.encoder.views), captioned(val_examples, 1)
     return RetrieverLearner(recipe, settings, text, network, train_set, val_set, pools_of(to_train))
 
 
