@@ -21,7 +21,7 @@ from torch.nn import functional
 from tellapart.arrays import Float, Float32
 from tellapart.corpus import look_at_all
 from tellapart.data.examples import Example
-from tellapart.encoder_learner import SURE, mean_precision, tuned_words, word_shares
+from tellapart.encoder_learner import SURE, mean_precision, tuned_words, word_layer, word_shares
 from tellapart.recipe import EncoderRecipe, load_experiment
 from tellapart.sources import HELD_OUT, read_sources
 from tellapart.storage import cache_folder
@@ -43,10 +43,7 @@ def features(encoder_name: str, examples: list[Example]) -> Float[torch.Tensor, 
 def learn(seen: Float[torch.Tensor, "n p"], shares: Float[torch.Tensor, "n v"]) -> nn.Linear:
     """A classifier of words."""
     torch.manual_seed(0)
-    classifier = nn.Linear(seen.size(1), shares.size(1))
-    nn.init.normal_(classifier.weight, std=0.002)
-    with torch.no_grad():
-        classifier.bias.copy_(torch.logit(shares.mean(0).clamp(1e-4, 1 - 1e-4)))
+    classifier = word_layer(seen.size(1), shares.mean(0))
     optimiser = torch.optim.AdamW(classifier.parameters(), lr=1e-3)
     for epoch in range(EPOCHS):
         optimiser.param_groups[0]["lr"] = 1e-3 * (1 - epoch / EPOCHS)

@@ -14,10 +14,14 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from PIL import Image
+from safetensors.numpy import load_file, save_file
+from skimage import data
 
 from tellapart.captioning import load
 from tellapart.data.examples import Example
 from tellapart.data.images import read_picture
+from tellapart.data.shapes.dataset import write_shapes
 from tellapart.data.text import PRESETS
 from tellapart.encoder_learner import (
     EncoderLearner,
@@ -29,10 +33,11 @@ from tellapart.encoder_learner import (
 )
 from tellapart.errors import TellapartError
 from tellapart.learner import Learner
-from tellapart.recipe import EncoderRecipe, load_experiment, load_recipe
+from tellapart.recipe import EncoderRecipe, find_recipe, load_experiment, load_recipe
 from tellapart.run import Run, resume_run, start_run
 from tellapart.training import train, train_steps
 from tellapart.vision.parts import load_encoder
+from tellapart.vision.traits import are_related
 from tellapart.world import World
 
 SMALL = (
@@ -219,9 +224,37 @@ def test_captions_without_pictures_are_refused(tmp_path: Path) -> None:
         learner(f'data.extra=[{{ path = "{tmp_path}/more.jsonl", pictures = false }}]')
 
 
-def test_several_processes_are_refused() -> None:
+def test_several_processes_are_refused_before_anything_is_looked_at() -> None:
+    looked: list[int] = []
     with pytest.raises(TellapartError, match="tuned by one process, and here are 2"):
-        learner().shares(0, World(size=2))
+        prepare_encoder(recipe(), watch=lambda done, total: looked.append(done), world=World(size=2))
+    assert not looked
+
+
+def test_pictures_of_an_extra_source_are_drawn_afresh_each_epoch(tmp_path: Path) -> None:
+    write_shapes(tmp_path, count=12, seed=77)
+    extra = f'data.extra=[{{ path = "{tmp_path}/captions.jsonl", images = "{tmp_path}", per_epoch = 5 }}]'
+    some, alone = learner(extra), learner()
+    drawn = []
+    for epoch in range(2):
+        steps = range(epoch * some.steps_per_epoch, (epoch + 1) * some.steps_per_epoch)
+        rows = [row for step in steps for row in some._plans.find(step)[1]]
+        assert len(rows) == len(set(rows)) == len(alone.train_set.examples) + 5
+        drawn.append({row for row in rows if row >= len(alone.train_set.examples)})
+    assert drawn[0] != drawn[1]
+
+
+def test_a_checkpoint_of_other_words_is_not_gone_on_with() -> None:
+    assert learner().fingerprint == learner().fingerprint
+    assert learner().fingerprint != learner("tuning.min_images=30").fingerprint
+
+
+def test_a_stage_cannot_tune(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    text = find_recipe("mrnn-shapes").read_text()
+    path.write_text(f'{text}\n[stages.eyes]\nbased_on = "eyes-shapes"\n')
+    with pytest.raises(TellapartError, match="a stage tunes no encoder"):
+        load_experiment(str(path), changes=["encoder.name=efficientnet-lite0"])
 
 
 @pytest.mark.parametrize(
@@ -243,6 +276,53 @@ def test_wrong_settings_are_named(change: str, said: str) -> None:
 def test_a_block_that_is_not_there_is_named() -> None:
     with pytest.raises(TellapartError, match=r"tuning\.first_block is 99, and the encoder has 16 blocks"):
         learner("tuning.first_block=99")
+
+
+def test_two_tunings_are_two_encoders_and_what_leaves_no_trace_changes_no_name(
+    trained: Run, tmp_path: Path
+) -> None:
+    identity = load_encoder(f"tuned:{trained.folder}").identity
+    other = copied(trained, tmp_path / "other")
+    weights = load_file(other / "model.safetensors")
+    save_file({**weights, "head.shift": weights["head.shift"] + 1}, other / "model.safetensors")
+    assert load_encoder(f"tuned:{other}").identity != identity
+    same = copied(trained, tmp_path / "same")
+    settings = json.loads((same / "config.json").read_text())
+    settings["tuning"]["dropout"] = 0.7
+    settings["tuning"]["keep_classes"] = 7.0
+    (same / "config.json").write_text(json.dumps(settings))
+    assert load_encoder(f"tuned:{same}").identity == identity
+
+
+def test_the_one_that_ships_keeps_its_name_and_tells_classes_as_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "eyes").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert load_recipe("mrnn-shapes", changes=["encoder.name=tuned:eyes"]).encoder.name == "tuned:eyes"
+    tuned, before = load_encoder("tuned:eyes"), load_encoder("efficientnet-lite2")
+    assert are_related(tuned.identity, before.identity)
+    for picture in (data.chelsea(), data.coffee()):
+        pixels = before.prepare(Image.fromarray(picture))[None]
+        one, other = tuned.encode(pixels), before.encode(pixels)
+        assert one.classes[0].argmax() == other.classes[0].argmax()
+        assert np.abs(one.pooled - other.pooled).max() > 0.1
+
+
+def test_a_captioner_whose_encoder_is_gone_or_another_says_where_it_is_named(
+    trained: Run, tmp_path: Path
+) -> None:
+    eyes = copied(trained, tmp_path / "eyes")
+    changes = ("data.scenes=120", "training.epochs=1", f"encoder.name=tuned:{eyes}")
+    captioner = train(load_recipe("mrnn-shapes", changes=changes), tmp_path / "run").captioner
+    weights = load_file(eyes / "model.safetensors")
+    save_file({**weights, "head.shift": weights["head.shift"] + 1}, eyes / "model.safetensors")
+    with pytest.raises(TellapartError, match=f"but tuned:{eyes} is efficientnet-lite0-tuned-") as refused:
+        load(captioner)
+    assert refused.value.hint.startswith(f"let encoder.name in {captioner}/config.json name the folder")
+    shutil.rmtree(eyes)
+    with pytest.raises(TellapartError, match=f"{captioner} looks through tuned:{eyes}: .*no encoder folder"):
+        load(captioner)
 
 
 def copied(trained: Run, folder: Path) -> Path:
@@ -270,7 +350,7 @@ def test_damaged_and_foreign_weights_are_named(trained: Run, tmp_path: Path) -> 
     with pytest.raises(TellapartError, match="these weights are not of this encoder"):
         load_encoder(f"tuned:{other}")
     (other / "model.safetensors").unlink()
-    with pytest.raises(TellapartError, match="missing or unreadable"):
+    with pytest.raises(TellapartError, match="missing, unreadable"):
         load_encoder(f"tuned:{other}")
     settings["content"] = "0" * 16
     (other / "config.json").write_text(json.dumps(settings))

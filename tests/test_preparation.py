@@ -66,6 +66,15 @@ def test_words_of_another_captioner_are_taken_whatever_the_captions_say(trained:
     assert ready(recipe(*fewer)).saved.settings.fingerprint != own.settings.fingerprint
 
 
+def test_views_are_of_pictures_to_train_on_alone() -> None:
+    three = ready(recipe("encoder.views=3"))
+    assert [len(view) for view in three.train_set.views] == [len(three.train_set.examples)] * 2
+    assert len({*three.train_set.digests, *three.train_set.views[0], *three.train_set.views[1]}) == 3 * len(
+        three.train_set.examples
+    )
+    assert not three.val_set.views
+
+
 def test_a_start_of_other_sizes_is_refused(trained: Path) -> None:
     error = refusal(recipe(f"training.start_from={trained}", "captioner.multimodal=9"))
     assert "is a 'mrnn' of other sizes than the recipe's" in error.problem

@@ -8,7 +8,6 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
-from importlib import resources
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -34,13 +33,14 @@ from tellapart.decoding.sampling import Sampling, image_generators, sample
 from tellapart.decoding.search import beam
 from tellapart.errors import TellapartError
 from tellapart.run import Run
+from tellapart.shipped import find_shipped
 from tellapart.storage import cache_folder
 from tellapart.types import Decoded, Text, Vision
 from tellapart.vision.cache import FeatureCache
 from tellapart.vision.encoder import Encoder, traits_of
 from tellapart.vision.features import in_order, stack
 from tellapart.vision.looking import Seen, look
-from tellapart.vision.parts import load_encoder
+from tellapart.vision.parts import load_encoder, load_same_encoder
 
 TOGETHER = 8  # pictures decoded in one go: enough to be fast, few enough that captions stream
 CHUNK = 64  # the same where nobody waits for the first caption
@@ -312,14 +312,7 @@ def load(name: str | os.PathLike[str] = "default", *, cached: bool = True) -> De
         cached: whether features of pictures are remembered.
     """
     saved = _as_it_is(str(name)) or load_captioner(find_captioner(name))
-    trained_on = saved.settings.encoder
-    encoder = load_encoder(trained_on.name)
-    if encoder.identity != trained_on.identity:
-        raise TellapartError(
-            f"{find_captioner(name)}: trained on features of {trained_on.identity}, "
-            f"but the installed encoder is {encoder.identity}",
-            hint="install the package versions it was trained with, or train it again",
-        )
+    encoder = load_same_encoder(saved.settings.encoder, needed_by=str(find_captioner(name)))
     cache = FeatureCache(cache_folder(), encoder) if cached else None
     return Describer(str(name), saved, encoder, cache)
 
@@ -348,9 +341,7 @@ def _as_it_is(name: str) -> SavedCaptioner | None:
 
 def find_captioner(name: str | os.PathLike[str]) -> Path:
     """The folder of a captioner: one that ships by its name, a captioner folder, or the best of a run."""
-    # By comparing names: "." and ".." are the user's own folders.
-    for shipped in Path(str(resources.files("tellapart") / "zoo")).glob("*/"):
-        if shipped.name == str(name):
-            return shipped
+    if shipped := find_shipped(name):
+        return shipped
     run = Run(Path(name))
     return run.captioner if run.captioner.is_dir() else run.folder

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,12 +15,13 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from tellapart.arrays import Bool, Float, Float32
-from tellapart.corpus import EpochPlans, Watch, look_at_all
+from tellapart.corpus import EpochPlans, Pool, Watch, look_at_all
 from tellapart.data.examples import Example
 from tellapart.data.small_words import FUNCTION_WORDS
 from tellapart.data.text import TextRules, words
 from tellapart.data.views import draw_view
 from tellapart.errors import TellapartError
+from tellapart.preparation import pools_of
 from tellapart.recipe import EncoderRecipe
 from tellapart.run import Run
 from tellapart.sources import in_words, read_sources, refuse_unpaired, split_of
@@ -32,7 +34,7 @@ from tellapart.vision.late_network import LateNetwork
 from tellapart.vision.parts import load_encoder
 from tellapart.vision.tuned import TunedSettings, save_tuned
 from tellapart.vision.tuning import WHAT, TuningConfig, lite_number
-from tellapart.world import World
+from tellapart.world import ALONE, World
 
 SURE = 0.3  # share of a picture's captions that hold a word, from which on the word is right
 
@@ -85,16 +87,21 @@ class TuningStep(nn.Module):
         self.late = late
         self.config = config
         self.dropout = nn.Dropout(config.dropout)
-        self.words = nn.Linear(classifier.in_features, len(usual))
-        nn.init.normal_(self.words.weight, std=0.002)
-        with torch.no_grad():  # before it has learnt anything it says how usual each word is
-            self.words.bias.copy_(torch.logit(usual.clamp(1e-4, 1 - 1e-4)))
+        self.words = word_layer(classifier.in_features, usual)
         self.register_buffer("classifier_weight", classifier.weight.detach(), persistent=False)
         self.register_buffer("classifier_bias", classifier.bias.detach(), persistent=False)
 
     def forward(self, batch: Glimpses, context: Context) -> Loss:
+        """The loss of one batch."""
+        return self.loss_of(self.pooled(batch), batch)
+
+    def pooled(self, batch: Glimpses) -> Float[Tensor, "b p"]:
+        """The feature of each whole picture."""
+        pooled: Tensor = self.late(batch.early).mean(1)
+        return pooled
+
+    def loss_of(self, pooled: Float[Tensor, "b p"], batch: Glimpses) -> Loss:
         """Of words, the cross-entropy of all of them together; of classes, the divergence from before."""
-        pooled = self.late(batch.early).mean(1)
         foretold = self.words(self.dropout(pooled))
         told = functional.binary_cross_entropy_with_logits(foretold, batch.shares, reduction="none")
         classes = functional.linear(pooled, self.classifier_weight, self.classifier_bias).log_softmax(-1)
@@ -107,10 +114,14 @@ class TuningStep(nn.Module):
             sum(terms.values(), torch.zeros(())), {name: part.item() for name, part in parts.items()}, terms
         )
 
-    def foretell(self, early: Float[Tensor, "b h w c"]) -> Float[Tensor, "b v"]:
-        """Logits of words."""
-        logits: Tensor = self.words(self.late(early).mean(1))
-        return logits
+
+def word_layer(width: int, usual: Float[Tensor, " v"]) -> nn.Linear:
+    """Logits of words from a feature: before it has learnt anything it says how usual each word is."""
+    layer = nn.Linear(width, len(usual))
+    nn.init.normal_(layer.weight, std=0.002)
+    with torch.no_grad():
+        layer.bias.copy_(torch.logit(usual.clamp(1e-4, 1 - 1e-4)))
+    return layer
 
 
 @dataclass(frozen=True)
@@ -144,8 +155,10 @@ class EncoderLearner:
     recipe: EncoderRecipe
     settings: TunedSettings
     step: TuningStep
+    words: Sequence[str]  # that are learnt
     train_set: Glimpsed
     val_set: Glimpsed
+    pools: Sequence[Pool]
     kind: ClassVar[str] = WHAT
 
     @property
@@ -155,8 +168,8 @@ class EncoderLearner:
 
     @property
     def fingerprint(self) -> str:
-        """Of the network whose weights are changed."""
-        return self.settings.content
+        """Of the network whose weights are changed, and of the words that are learnt."""
+        return hashlib.sha256(" ".join([self.settings.content, *self.words]).encode()).hexdigest()
 
     @cached_property
     def _plans(self) -> EpochPlans:
@@ -164,8 +177,9 @@ class EncoderLearner:
 
     def _plan(self, epoch: int) -> list[list[int]]:
         size = self.recipe.training.images_per_batch
-        order = np.random.default_rng([self.recipe.seed, epoch]).permutation(len(self.train_set.examples))
-        return [order[at : at + size].tolist() for at in range(0, len(order), size)]
+        rows = [row for pool in self.pools for row in pool.draw(seed=self.recipe.seed, epoch=epoch)]
+        order = np.random.default_rng([self.recipe.seed, epoch]).permutation(rows).tolist()
+        return [order[at : at + size] for at in range(0, len(order), size)]
 
     @property
     def steps_per_epoch(self) -> int:
@@ -174,11 +188,6 @@ class EncoderLearner:
 
     def shares(self, step: int, world: World) -> Sequence[Glimpses]:
         """Pictures in random order, each in a view that is drawn afresh."""
-        if world.size > 1:
-            raise TellapartError(
-                f"an encoder is tuned by one process, and here are {world.size}",
-                hint="tune it without torchrun or accelerate launch",
-            )
         epoch, rows = self._plans.find(step)
         count, seed = len(self.train_set.digests), self.recipe.seed
         views = [draw_view(count, seed=seed, epoch=epoch, row=row) for row in rows]
@@ -206,8 +215,9 @@ class EncoderLearner:
         for first in range(0, count, size):
             rows = range(first, min(first + size, count))
             batch = self.val_set.glimpses(rows, [0] * len(rows))
-            losses += self.step(batch, Context(first, torch.Generator())).total.item() * len(rows)
-            logits.append(self.step.foretell(batch.early).numpy())
+            pooled = self.step.pooled(batch)
+            losses += self.step.loss_of(pooled, batch).total.item() * len(rows)
+            logits.append(self.step.words(pooled).numpy())
         return Foretold(losses / count, mean_precision(np.concatenate(logits), self.val_set.shares >= SURE))
 
     def save(self, run: Run) -> None:
@@ -235,12 +245,18 @@ def mean_precision(logits: Float32[np.ndarray, "n v"], right: Bool[np.ndarray, "
     return float((precision[counts > 0] / counts[counts > 0]).mean()) if counts.any() else 0.0
 
 
-def prepare_encoder(recipe: EncoderRecipe, *, watch: Watch) -> EncoderLearner:
+def prepare_encoder(recipe: EncoderRecipe, *, watch: Watch, world: World = ALONE) -> EncoderLearner:
     """Read the data, see every view of every picture with the blocks that stay, build the others."""
+    if world.size > 1:
+        raise TellapartError(
+            f"an encoder is tuned by one process, and here are {world.size}",
+            hint="tune it without torchrun or accelerate launch",
+        )
     config, sources = recipe.tuning, read_sources(recipe.data, seed=recipe.seed)
     number, whole = lite_number(recipe.encoder.name), load_encoder(recipe.encoder.name)
     assert isinstance(whole, EfficientNetLite)
-    train_examples = split_of([one for source in sources for one in source.split("train").examples], "train")
+    to_train = [source.split("train") for source in sources]
+    train_examples = split_of([one for source in to_train for one in source.examples], "train")
     val_examples = split_of(sources[0].examples, "val")
     refuse_unpaired([*train_examples, *val_examples], learner="an encoder")
     known = tuned_words(train_examples, recipe.data.rules(), min_images=config.min_images)
@@ -268,7 +284,7 @@ def prepare_encoder(recipe: EncoderRecipe, *, watch: Watch) -> EncoderLearner:
         content=content_of(number),
         trained_on=in_words(recipe.data, len(train_examples)),
     )
-    return EncoderLearner(recipe, settings, step, train_set, val_set)
+    return EncoderLearner(recipe, settings, step, known, train_set, val_set, pools_of(to_train))
 
 
 def tuned_words(examples: Sequence[Example], rules: TextRules, *, min_images: int) -> list[str]:

@@ -82,7 +82,7 @@ def _refuse_stranger(
             hint="an ensemble needs captioners trained on the same captions with the same text rules",
         )
     one, another = settings.encoder, other.encoder
-    if (one.name, one.identity, one.shapes) != (another.name, another.identity, another.shapes):
+    if (one.identity, one.shapes) != (another.identity, another.shapes):
         raise TellapartError(
             f"{first} and {folder}: trained on features of different encoders "
             f"({one.identity} and {another.identity})",

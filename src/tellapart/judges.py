@@ -23,6 +23,7 @@ from tellapart.retrieval import load_likelihood
 from tellapart.retrievers.distinct import dot_products
 from tellapart.retrievers.dual.runtime import DualRetriever
 from tellapart.retrievers.retriever import Retriever, Watch, unwatched
+from tellapart.vision.traits import are_related
 
 Scorer = Callable[[Sequence[str], Sequence[Path]], Float[np.ndarray, "sentences pictures"]]
 """How close each sentence is to each picture; the greater the closer."""
@@ -63,8 +64,8 @@ class Judge:
         return None if author is None else any(map(self.is_called, author.taught_by))
 
     def shares_encoder(self, author: Author | None) -> bool | None:
-        """Whether it sees through the captioner's own encoder; None where nobody knows."""
-        return None if author is None or not self.encoder else self.encoder == author.encoder
+        """Whether it sees through the captioner's own encoder, tuned or not; None where nobody knows."""
+        return None if author is None or not self.encoder else are_related(self.encoder, author.encoder)
 
     def to_json(self, author: Author | None) -> dict[str, Any]:
         """As plain values."""

@@ -1,4 +1,4 @@
-"""What the training loop knows of what it trains: a captioner or a retriever, to it they are the same."""
+"""What the training loop knows of what it trains; captioner, retriever and encoder are the same to it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Learner(Protocol):
 
     @property
     def kind(self) -> str:
-        """What it is: "captioner" or "retriever"."""
+        """What it is: "captioner", "retriever" or "encoder"."""
         ...
 
     @property

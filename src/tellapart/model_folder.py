@@ -5,6 +5,7 @@ No pickle. Written and read as NumPy arrays: a retriever must answer without tor
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import ValidationError
 from safetensors import SafetensorError
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import load, load_file, save_file
 
 from tellapart.errors import TellapartError
 from tellapart.registry import Config
@@ -98,15 +99,35 @@ def read_weights(folder: Path) -> dict[str, NDArray[Any]]:
     """Every weight, all of them finite; what is not a whole number in single precision."""
     path = folder / WEIGHTS
     try:
-        weights = {name: _single(values) for name, values in load_file(path).items()}
+        weights = load_file(path)
     except (OSError, SafetensorError) as error:
-        raise TellapartError(
-            f"{path}: missing, unreadable, half-written or damaged",
-            hint="copy the whole folder again, or train it again",
-        ) from error
-    if not _are_finite(weights):
+        raise _damaged(path) from error
+    return _checked(weights, path)
+
+
+def read_hashed_weights(folder: Path) -> tuple[dict[str, NDArray[Any]], bytes]:
+    """The same, and the hash of the very bytes they were read from, whoever writes there meanwhile."""
+    path = folder / WEIGHTS
+    try:
+        data = path.read_bytes()
+        weights = load(data)
+    except (OSError, SafetensorError) as error:
+        raise _damaged(path) from error
+    return _checked(weights, path), hashlib.sha256(data).digest()
+
+
+def _damaged(path: Path) -> TellapartError:
+    return TellapartError(
+        f"{path}: missing, unreadable, half-written or damaged",
+        hint="copy the whole folder again, or train it again",
+    )
+
+
+def _checked(weights: Weights, path: Path) -> dict[str, NDArray[Any]]:
+    singles = {name: _single(values) for name, values in weights.items()}
+    if not _are_finite(singles):
         raise _not_numbers(str(path))
-    return weights
+    return singles
 
 
 def not_its_weights(folder: Path, what: str) -> TellapartError:

@@ -47,6 +47,7 @@ from tellapart.recipe_stages import (
 from tellapart.recipe_text import RecipeText
 from tellapart.registry import Config, Registry, suggest
 from tellapart.retrievers.settings import RANKINGS, RETRIEVERS
+from tellapart.shipped import find_shipped
 from tellapart.vision.parts import find_encoder
 from tellapart.vision.tuning import TuningConfig, lite_number
 
@@ -206,6 +207,12 @@ def _filled_stage(
     whole = laid_over(without_sources(base, sections), sections, parts=ALL_PARTS)
     check_references(text, whole, before, later)
     checked = _experiment(text, whole)
+    if isinstance(checked, EncoderRecipe):
+        raise text.error(
+            (),
+            "a stage tunes no encoder",
+            hint="tune it first, by a recipe of its own, and name it as encoder.name = 'tuned:FOLDER'",
+        )
     kept = {"kind": "train", "complete": True, **checked.model_dump(exclude={"stages"})}
     return kept, "a retriever" if isinstance(checked, RetrieverRecipe) else "a captioner"
 
@@ -297,7 +304,7 @@ def _check_encoder(text: RecipeText, recipe: Experiment, *, is_given: bool) -> s
         name, config = recipe.part("captioner")
         own_encoder = CAPTIONERS.get(name).own_encoder
     kind, colon, model = recipe.encoder.name.partition(":")
-    named = f"{kind}{colon}{_where(model)}" if model else kind
+    named = f"{kind}{colon}{model if find_shipped(model) else _where(model)}" if model else kind
     encoder = own_encoder(config) if own_encoder else named
     if is_given and encoder != named:
         raise text.error(
@@ -321,8 +328,8 @@ def _captioner_folder(text: RecipeText, training: TrainingConfig, key: str) -> s
         return named
     folder = Path(named)
     if not folder.is_dir():
-        if (resources.files("tellapart") / "zoo" / named).is_dir():
-            return named  # one that ships, by its name
+        if find_shipped(named):
+            return named
         raise text.error(
             ("training", key),
             f"no such folder: {named}",

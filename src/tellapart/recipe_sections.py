@@ -131,13 +131,14 @@ class DataConfig(Config):
 
 
 class EncoderSection(Config):
-    """Which frozen network looks at the pictures."""
+    """Which network looks at the pictures, frozen, unless it is what the recipe tunes."""
 
     name: str = "efficientnet-lite2"
     views: PositiveInt = Field(
         1,
         description="of each photograph to train on, one drawn an epoch: the whole, its mirror image, parts, "
-        "mirrored parts; what is computed once, such as a reference's likelihoods, is of the whole",
+        "mirrored parts; what is computed once, such as a reference's likelihoods, is of the whole. Captions "
+        "that tell left from right are wrong of mirror images",
     )
 
 

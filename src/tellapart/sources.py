@@ -188,12 +188,12 @@ def refuse_unpaired(examples: Sequence[Example], *, learner: str) -> None:
         if not example.pictured:
             raise TellapartError(
                 f"{example.where}: captions without pictures teach {learner} nothing",
-                hint="drop that source from data.extra",
+                hint="leave such sources out",
             )
         if not example.captions:
             raise TellapartError(
                 f"{example.where}: photographs without captions teach {learner} nothing",
-                hint="drop that source from data.extra",
+                hint="write captions of it, or leave such sources out",
             )
 
 

@@ -129,7 +129,7 @@ def prepare_learner(recipe: AnyRecipe, *, watch: Watch, world: World = ALONE) ->
     if isinstance(recipe, RetrieverRecipe):
         return prepare_retriever(recipe, watch=watch)
     if isinstance(recipe, EncoderRecipe):
-        return prepare_encoder(recipe, watch=watch)
+        return prepare_encoder(recipe, watch=watch, world=world)
     return CaptionerLearner(recipe, prepare(recipe, watch=watch), world.device)
 
 

@@ -17,6 +17,7 @@ from tellapart.data.text import PRESETS
 from tellapart.fit import measure_fit
 from tellapart.sources import split_of
 from tellapart.vision.features import in_order
+from tellapart.vision.tuned import find_tuned
 
 if TYPE_CHECKING:
     from tests.conftest import Outcome
@@ -34,12 +35,13 @@ def test_the_demo_captions_real_photographs(
     assert (tmp_path / "demo" / "index.html").read_text(encoding="utf-8").count("<figure>") == len(lines) == 7
 
 
-def test_the_default_captioner_is_small_and_has_a_card() -> None:
-    folder = find_captioner("default")
-    assert sum(file.stat().st_size for file in folder.iterdir()) < 14_000_000
-    card = (folder / "card.md").read_text(encoding="utf-8")
-    for heading in ("## Data", "## Licence", "## Recipe", "## Figures", "## Failures"):
-        assert heading in card
+def test_the_default_captioner_and_its_encoder_are_small_and_have_cards() -> None:
+    folders = find_captioner("default"), find_tuned("eyes")
+    assert sum(file.stat().st_size for folder in folders for file in folder.iterdir()) < 14_000_000
+    for folder in folders:
+        card = (folder / "card.md").read_text(encoding="utf-8")
+        for heading in ("## Data", "## Licence", "## Recipe", "## Figures", "## Failures"):
+            assert heading in card
 
 
 def test_two_lines_of_python_are_enough() -> None:

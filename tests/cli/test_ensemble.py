@@ -68,6 +68,17 @@ def test_the_ensemble_is_a_captioner_like_any(
     )
 
 
+def test_the_same_encoder_may_have_two_names(
+    tiny_captioner: Path, other_captioner: Path, tellapart: Tellapart, tmp_path: Path
+) -> None:
+    path = other_captioner / "config.json"
+    settings = json.loads(path.read_text())
+    settings["encoder"]["name"] = "tuned:elsewhere"
+    path.write_text(json.dumps(settings))
+    done = tellapart("ensemble", tiny_captioner, other_captioner, "--out", tmp_path / "both")
+    assert done.code == 0, done.err
+
+
 def test_what_cannot_be_joined_is_said_in_a_line(
     tiny_captioner: Path, tellapart: Tellapart, tmp_path: Path
 ) -> None:

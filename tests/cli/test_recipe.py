@@ -122,6 +122,10 @@ def test_the_schema_is_printed_in_words_and_as_json(tellapart: Tellapart) -> Non
     assert '[captioner]  # name = "mrnn"' in lines
     assert '[objective]  # name = "mrnn-cost"' in lines
     assert not any(line.startswith("name = null") for line in lines)
+    assert any(
+        line.startswith("first_block = 11")
+        for line in tellapart("recipe", "schema", "--encoder").out.splitlines()
+    )
     values = load_recipe("mrnn-shapes").model_dump()
     for section, keys in values.items():
         if isinstance(keys, dict):

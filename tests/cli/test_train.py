@@ -27,6 +27,18 @@ SMALL = (
 CHANGES = [word for change in SMALL for word in ("--set", change)]
 
 
+def test_an_encoder_is_tuned_and_named_for_the_next_recipe(
+    tellapart: Callable[..., Outcome], tmp_path: Path
+) -> None:
+    run = tmp_path / "eyes"
+    small = ("data.scenes=60", "encoder.views=1", "tuning.first_block=15", "tuning.min_images=5")
+    changes = [word for change in (*small, "training.epochs=1") for word in ("--set", change)]
+    tuned = tellapart("train", "eyes-shapes", "--out", run, *changes)
+    assert tuned.code == 0, tuned.err
+    assert "average precision of words" in tuned.out
+    assert tuned.out.splitlines()[-1].endswith(f"tellapart train RECIPE --set encoder.name=tuned:{run}")
+
+
 def test_train_then_evaluate_then_caption(
     tellapart: Callable[..., Outcome], tmp_path: Path, scenes: Path
 ) -> None:

@@ -211,7 +211,7 @@ def test_pictures_come_through_the_encoder_and_bad_ones_in_their_place(tmp_path:
 def test_another_encoder_under_the_same_name_is_refused(tmp_path: Path) -> None:
     traits = traits_of(load_encoder("patches")).model_copy(update={"identity": "patches@other"})
     runtime = load_dual("mine", saved(tmp_path / "dual", network_of(TINY, traits), TINY, traits))
-    with pytest.raises(TellapartError, match="trained with patches@other"):
+    with pytest.raises(TellapartError, match="trained on features of patches@other"):
         list(runtime.place([]))
 
 

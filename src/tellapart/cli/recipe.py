@@ -11,7 +11,7 @@ import typer
 
 from tellapart.cli.console import say, tell
 from tellapart.errors import TellapartError
-from tellapart.recipe import Recipe, RetrieverRecipe, find_recipe, load_experiment, schema
+from tellapart.recipe import EncoderRecipe, Recipe, RetrieverRecipe, find_recipe, load_experiment, schema
 from tellapart.storage import write_text
 
 app = typer.Typer(help="Make, show and describe recipes.", no_args_is_help=True, add_completion=False)
@@ -58,13 +58,14 @@ def show(
 @app.command(name="schema")
 def show_schema(
     retriever: Annotated[bool, typer.Option("--retriever", help="Of a retriever's recipe.")] = False,
+    encoder: Annotated[bool, typer.Option("--encoder", help="Of a recipe that tunes an encoder.")] = False,
     json: Json = False,
 ) -> None:
     """Print every key of a recipe with its type, default and meaning.
 
     Example: tellapart recipe schema --json
     """
-    whole = schema(RetrieverRecipe if retriever else Recipe)
+    whole = schema(EncoderRecipe if encoder else RetrieverRecipe if retriever else Recipe)
     if json:
         say(whole)
         return

@@ -8,6 +8,7 @@ import numpy as np
 from PIL import Image
 
 WHOLE = 0
+EDITION = b""  # of how views are drawn: whoever changes that gives it another value
 LEAST_AREA, STRETCH = (
     0.55,
     0.2,
@@ -31,7 +32,7 @@ def draw_view(count: int, *, seed: int, epoch: int, row: int) -> int:
 
 def view_digest(digest: bytes, number: int) -> bytes:
     """What a view is known by: the whole picture's own digest, or one made of it and the number."""
-    return digest if number == WHOLE else hashlib.sha256(digest + number.to_bytes(4)).digest()
+    return digest if number == WHOLE else hashlib.sha256(digest + number.to_bytes(4) + EDITION).digest()
 
 
 def _part(size: tuple[int, int], random: np.random.Generator) -> tuple[int, int, int, int]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from importlib import resources
 from pathlib import Path
 
 from tellapart.errors import TellapartError
 from tellapart.model_folder import CONFIG
 from tellapart.retrievers.dual.runtime import load_dual
 from tellapart.retrievers.retriever import Retriever
+from tellapart.shipped import find_shipped
 
 SHIPPED = ("judge", "reranker")
 TOWERS = ("clip", "siglip")
@@ -34,8 +34,8 @@ def load_retriever(name: str | os.PathLike[str] = "judge") -> Retriever:
 
 def find_retriever(name: str | os.PathLike[str]) -> Path:
     """The folder of a dual encoder that a name stands for."""
-    if str(name) in SHIPPED:
-        return Path(str(resources.files("tellapart") / "zoo" / str(name)))
+    if str(name) in SHIPPED and (shipped := find_shipped(name)):
+        return shipped
     folder = Path(name)
     if not folder.is_dir():
         raise TellapartError(

@@ -2,7 +2,8 @@
 
 What normalises is folded into the weights before it, as it is when the network runs, and the convolutions
 within a channel stay as they are: the changes are those of matrix products, W + up·down in place of W (Hu et
-al. 2022, LoRA, Eq. 3), and of all biases. So what is learnt is a fraction of the network, and small on disk.
+al. 2022, LoRA, Eq. 3), and of their biases. So what is learnt is a fraction of the network, and small on
+disk.
 """
 
 from __future__ import annotations

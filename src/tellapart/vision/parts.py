@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from tellapart.errors import TellapartError
@@ -9,6 +10,7 @@ from tellapart.registry import Config, Part, Registry
 
 if TYPE_CHECKING:
     from tellapart.vision.encoder import Encoder
+    from tellapart.vision.traits import EncoderTraits
 
 
 class EncoderConfig(Config):
@@ -102,4 +104,36 @@ def load_encoder(name: str) -> Encoder:
     build = find_encoder(name).builder()
     _, _, model = name.partition(":")
     encoder: Encoder = build(model) if model else build()
+    return encoder
+
+
+def load_same_encoder(
+    traits: EncoderTraits, *, needed_by: str, load: Callable[[str], Encoder] = load_encoder
+) -> Encoder:
+    """The encoder of these traits, ready to use; one that sees otherwise is refused.
+
+    Args:
+        traits: of the encoder that something was trained with.
+        needed_by: what that is, for the message.
+        load: gives the encoder of a full name.
+    """
+    is_folder = find_encoder(traits.name).name == "tuned"
+    mend = (
+        f"let encoder.name in {needed_by}/config.json name the folder of the encoder it was trained with"
+        if is_folder
+        else "install the package versions it was trained with, or train it again"
+    )
+    try:
+        encoder = load(traits.name)
+    except TellapartError as error:
+        if not is_folder:
+            raise
+        raise TellapartError(
+            f"{needed_by} looks through {traits.name}: {error.problem}", hint=mend
+        ) from error
+    if encoder.identity != traits.identity:
+        raise TellapartError(
+            f"{needed_by}: trained on features of {traits.identity}, but {traits.name} is {encoder.identity}",
+            hint=mend,
+        )
     return encoder

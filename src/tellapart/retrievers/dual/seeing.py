@@ -11,7 +11,7 @@ from tellapart.storage import cache_folder
 from tellapart.vision.cache import FeatureCache
 from tellapart.vision.encoder import Encoder
 from tellapart.vision.looking import Seen, look
-from tellapart.vision.parts import load_encoder
+from tellapart.vision.parts import load_encoder, load_same_encoder
 from tellapart.vision.traits import EncoderTraits
 
 
@@ -28,12 +28,7 @@ def see(
         parts: of its features that are wanted.
         needed_by: who needs it, for the message.
     """
-    encoder = _load(traits.name)
-    if encoder.identity != traits.identity:
-        raise TellapartError(
-            f"{needed_by} was trained with {traits.identity}, here is {encoder.identity}",
-            hint=f"install the version of the encoder {traits.name} that it was trained with",
-        )
+    encoder = load_same_encoder(traits, needed_by=needed_by, load=_load)
     cache = None
     try:
         cache = FeatureCache(cache_folder(), encoder)
