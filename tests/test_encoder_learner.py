@@ -14,11 +14,10 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from PIL import Image
 from safetensors.numpy import load_file, save_file
-from skimage import data
 
 from tellapart.captioning import load
+from tellapart.cli.demo import photographs
 from tellapart.data.examples import Example
 from tellapart.data.images import read_picture
 from tellapart.data.shapes.dataset import write_shapes
@@ -302,8 +301,8 @@ def test_the_one_that_ships_keeps_its_name_and_tells_classes_as_before(
     assert load_recipe("mrnn-shapes", changes=["encoder.name=tuned:eyes"]).encoder.name == "tuned:eyes"
     tuned, before = load_encoder("tuned:eyes"), load_encoder("efficientnet-lite2")
     assert are_related(tuned.identity, before.identity)
-    for picture in (data.chelsea(), data.coffee()):
-        pixels = before.prepare(Image.fromarray(picture))[None]
+    for path in (photo for photo in photographs() if photo.stem in ("chelsea", "coffee")):
+        pixels = before.prepare(read_picture(path))[None]
         one, other = tuned.encode(pixels), before.encode(pixels)
         assert one.classes[0].argmax() == other.classes[0].argmax()
         assert np.abs(one.pooled - other.pooled).max() > 0.1

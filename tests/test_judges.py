@@ -88,6 +88,22 @@ def test_a_teacher_is_known_by_its_content_whatever_it_is_called() -> None:
     assert cautions(judge("runs/teacher@xyz", "lite@2"), author) == []
 
 
+@pytest.mark.parametrize(
+    ("one", "another", "are"),
+    [
+        ("lite2-ab", "lite2-ab", True),
+        ("lite2-ab", "lite2-cd", False),  # of other weights, of which nothing is known
+        ("lite2-tuned-ab", "lite2-cd", True),
+        ("lite2-tuned-ab", "lite2-tuned-cd", True),
+        ("lite2-tuned-ab", "lite1-ab", False),
+        ("lite2-tuned-ab", "lite1-tuned-ab", False),
+    ],
+)
+def test_what_one_network_was_tuned_to_sees_as_it_does(one: str, another: str, are: bool) -> None:
+    for captioners, own in ((one, another), (another, one)):
+        assert judge("judge@1", own).shares_encoder(Author("mine", captioners, ())) is are
+
+
 def test_of_an_unknown_captioner_nothing_is_claimed() -> None:
     found = judge("judge@1", "lite@1")
     assert found.taught(None) is found.shares_encoder(None) is None

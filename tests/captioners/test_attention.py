@@ -21,7 +21,7 @@ def test_words_in_several_goes_are_words_at_once(attention: CausalAttention, par
     words = torch.randn(2, WORDS, 12, dtype=torch.double)
     expected, _ = attention(words, attention.empty(2))
     past, found = attention.empty(2), []
-    for some in words.split(parts, dim=1):
+    for some in torch.split_with_sizes(words, parts, dim=1):
         mixed, past = attention(some, past)
         found.append(mixed)
     torch.testing.assert_close(torch.cat(found, dim=1), expected)
