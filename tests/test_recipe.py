@@ -265,6 +265,21 @@ def test_a_section_that_is_no_section_is_refused(tmp_path: Path) -> None:
     assert "is not a section" in refusal(name, "captioner.name=mrnn").problem
 
 
+@pytest.mark.parametrize(
+    ("recipe", "change"),
+    [
+        ("mrnn-shapes", "tuning.rank=3"),
+        ("mrnn-shapes", "retriever.width=64"),
+        ("retriever-shapes", "tuning.rank=3"),
+        ("eyes-shapes", "captioner.name=mrnn"),
+    ],
+)
+def test_a_recipe_trains_one_thing(recipe: str, change: str) -> None:
+    """Else the sections of the other would be refused as unknown keys, one by one."""
+    with pytest.raises(TellapartError, match="trains one of them alone"):
+        load_experiment(recipe, changes=[change])
+
+
 def test_the_schema_knows_presets() -> None:
     options = {
         option["properties"]["name"]["const"]: option

@@ -54,6 +54,7 @@ from tellapart.vision.tuning import TuningConfig, lite_number
 PARTS: Mapping[str, Registry[Any]] = {"captioner": CAPTIONERS, "objective": OBJECTIVES}
 RETRIEVER_PARTS: Mapping[str, Registry[Any]] = {"retriever": RETRIEVERS, "ranking": RANKINGS}
 ALL_PARTS = {**PARTS, **RETRIEVER_PARTS}
+WHAT_IS_TRAINED = ("captioner", "retriever", "tuning")  # the section that says so
 
 
 class Experiment(Config):
@@ -236,6 +237,13 @@ def _kind(raw: Mapping[str, Any]) -> type[AnyRecipe]:
 
 
 def _experiment(text: RecipeText, raw: dict[str, Any]) -> AnyRecipe:
+    trained = [section for section in WHAT_IS_TRAINED if section in raw]
+    if len(trained) > 1:
+        raise text.error(
+            (trained[1],),
+            f"the recipe has a [{trained[0]}], too, and trains one of them alone",
+            hint="leave one of them out",
+        )
     kind = _kind(raw)
     if kind is not Recipe:
         return _check(text, raw, kind)
