@@ -18,7 +18,7 @@ from tellapart.reranking.margin import Terms
 
 PICTURE = Picture(Path("a.png"), "a", "fingerprint", is_wanted=True)
 TERMS = Terms()
-WORDS = ("a", "red", "dog", "runs")
+WORDS = ("one", "red", "dog", "runs")
 
 angles = st.lists(st.integers(0, 40), min_size=1, max_size=6)
 written = st.lists(
@@ -100,6 +100,15 @@ def test_a_caption_is_left_to_a_rival_that_could_have_it_and_is_closer_to_it() -
     assert told(Case(0, PICTURE, at(0, 6), [{"two dogs bark"}]), shared, own) == "two dogs run"
     assert told(Case(0, PICTURE, at(0, 9), [{"two dogs run"}]), shared, own) == "two dogs run"
     assert told(Case(0, PICTURE, at(0, 6), [{"two dogs run"}]), shared) == "two dogs run"
+
+
+def test_a_caption_that_breaks_off_is_chosen_only_where_there_is_no_other() -> None:
+    broken, whole = ("a red dog in the", 2), ("a dog", 9)
+    assert told(Case(0, PICTURE, at(0, 20)), broken, whole) == "a dog"
+    assert told(Case(0, PICTURE, at(0), (), ["a red dog in the"]), broken, whole) == "a dog"
+    assert told(Case(0, PICTURE, at(0, 20)), broken) == "a red dog in the"
+    favourite = case_of([0], [("a red dog in the", -1, 2), ("a dog", -20, 9)])
+    assert favourite.candidates[0].caption == "a red dog in the"  # what the captioner itself would say
 
 
 def test_a_caption_that_agrees_with_what_was_drawn_is_preferred() -> None:

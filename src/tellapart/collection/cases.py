@@ -12,6 +12,7 @@ import numpy as np
 from tellapart.arrays import Bool, Float32, Float64
 from tellapart.captioning import Candidate
 from tellapart.collection.gathering import Picture
+from tellapart.data.small_words import UNFINISHED
 from tellapart.reranking.agreement import agreement
 from tellapart.reranking.margin import Terms, choose, margins
 from tellapart.retrievers.distinct import dot_products
@@ -37,7 +38,8 @@ class Case:
     """A picture, the places of it and its rivals, and what has been tried for it so far.
 
     A caption that a rival could have as well, and is closer to, is left to that one where there is another:
-    two pictures that are alike would else be called the same, neither of them being found by it.
+    two pictures that are alike would else be called the same, neither of them being found by it. One that
+    breaks off ("a dog with a"), as long ones do where no more words may follow, is left aside too.
     """
 
     row: int
@@ -91,7 +93,7 @@ class Case:
         lengths = np.array([len(candidate.caption.split()) + 1 for candidate in self.candidates])
         # Not the first that finds the picture: what no rival could be called either is often not true of it.
         agreed = self._agreement()
-        found = choose(self.closeness, likely, lengths, terms, self._taken(), agreed)
+        found = choose(self.closeness, likely, lengths, terms, self._taken() | self._broken_off(), agreed)
         self.closeness = self.closeness[found.order]
         bare = margins(self.closeness)
         self.candidates = [
@@ -120,6 +122,12 @@ class Case:
         for place, captions in enumerate(self.of_rivals):
             shared[:, place] = [candidate.caption in captions for candidate in self.candidates]
         return np.asarray((closer & shared).any(axis=1))
+
+    def _broken_off(self) -> Bool[np.ndarray, " c"]:
+        """Which candidates end in the middle; none where the captioner's own favourite is asked for."""
+        if not (self.has_rivals or self.drawn):
+            return np.zeros(len(self.candidates), bool)
+        return np.array([one.caption.rpartition(" ")[-1] in UNFINISHED for one in self.candidates], bool)
 
     def _closeness(self, vectors: Float32[np.ndarray, "n d"]) -> Float64[np.ndarray, "n p"]:
         return np.asarray(dot_products(vectors.astype(np.float64), self.places.astype(np.float64)))

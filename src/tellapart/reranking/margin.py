@@ -90,7 +90,7 @@ def choose(
     log_probabilities: Float[np.ndarray, " l"],
     lengths: Integer[np.ndarray, " w"],
     terms: Terms,
-    taken: Bool[np.ndarray, " t"] | None = None,
+    aside: Bool[np.ndarray, " t"] | None = None,
     agreement: Float[np.ndarray, " a"] | None = None,
 ) -> Choice:
     """Candidates above the floor come first, by their score; of equal ones the likeliest, then the first.
@@ -100,7 +100,8 @@ def choose(
         log_probabilities: of the candidates under the captioner.
         lengths: their words, the end sign included.
         terms: what counts.
-        taken: those that are somebody else's rather: of the candidates above the floor they come last.
+        aside: those that are somebody else's rather, or broken off: of the candidates above the floor they
+            come last.
         agreement: of each with other captions of its picture. With it, closeness to the own picture counts
             where there is no neighbour; without it, fit alone does.
     """
@@ -114,7 +115,7 @@ def choose(
     if agreement is not None:
         scores = np.where(np.isfinite(found), found, own) + terms.fit_weight * fits
         scores += terms.agreement_weight * agreement
-    last = np.zeros(len(scores), bool) if taken is None else taken
+    last = np.zeros(len(scores), bool) if aside is None else aside
     order = np.lexsort([-fits, -scores, last, ~eligible])  # the last key decides first
     return Choice(order, plain, scores, found, fits, eligible)
 
