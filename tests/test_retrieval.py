@@ -240,5 +240,5 @@ def test_equation_7_helps_on_real_photographs(real_data: Path) -> None:
     tables = retrieve("default", wish, watch=unwatched, recipe=recipe)
     plain, eq7, images = (found.to_json() for found in tables.found)
     assert (tables.images, tables.captions) == (20, 100)
-    assert eq7["R@5"] > plain["R@5"] + 0.1
+    assert eq7["R@1"] > plain["R@1"] + 0.1
     assert images["R@1"] > 0.5

@@ -224,9 +224,8 @@ def _other_recipe(text: RecipeText, name: str) -> dict[str, Any]:
     except UnknownName as error:
         raise text.error(("based_on",), error.problem, hint=error.hint) from error
     if "stages" in values:
-        raise text.error(
-            ("based_on",), f"{name} has stages of its own", hint="write its stages before this one"
-        )
+        problem = f"{name} has stages of its own"
+        raise text.error(("based_on",), problem, hint="write its stages before this one")
     return values
 
 
@@ -239,13 +238,9 @@ def _kind(raw: Mapping[str, Any]) -> type[AnyRecipe]:
 def _experiment(text: RecipeText, raw: dict[str, Any]) -> AnyRecipe:
     trained = [section for section in WHAT_IS_TRAINED if section in raw]
     if len(trained) > 1:
-        raise text.error(
-            (trained[1],),
-            f"the recipe has a [{trained[0]}], too, and trains one of them alone",
-            hint="leave one of them out",
-        )
-    kind = _kind(raw)
-    if kind is not Recipe:
+        problem = f"the recipe has a [{trained[0]}], too, and trains one of them alone"
+        raise text.error((trained[1],), problem, hint="leave one of them out")
+    if (kind := _kind(raw)) is not Recipe:
         return _check(text, raw, kind)
     recipe = _check(text, raw, Recipe)
     named = {key: _captioner_folder(text, recipe.training, key) for key in ("start_from", "words_of")}

@@ -18,7 +18,7 @@ from tellapart.reranking.margin import Terms
 
 PICTURE = Picture(Path("a.png"), "a", "fingerprint", is_wanted=True)
 TERMS = Terms()
-WORDS = ("one", "red", "dog", "runs")
+WORDS = ("a", "red", "dog", "runs")
 
 angles = st.lists(st.integers(0, 40), min_size=1, max_size=6)
 written = st.lists(
@@ -102,13 +102,22 @@ def test_a_caption_is_left_to_a_rival_that_could_have_it_and_is_closer_to_it() -
     assert told(Case(0, PICTURE, at(0, 6), [{"two dogs run"}]), shared) == "two dogs run"
 
 
-def test_a_caption_that_breaks_off_is_chosen_only_where_there_is_no_other() -> None:
-    broken, whole = ("a red dog in the", 2), ("a dog", 9)
-    assert told(Case(0, PICTURE, at(0, 20)), broken, whole) == "a dog"
-    assert told(Case(0, PICTURE, at(0), (), ["a red dog in the"]), broken, whole) == "a dog"
-    assert told(Case(0, PICTURE, at(0, 20)), broken) == "a red dog in the"
-    favourite = case_of([0], [("a red dog in the", -1, 2), ("a dog", -20, 9)])
-    assert favourite.candidates[0].caption == "a red dog in the"  # what the captioner itself would say
+def test_a_caption_that_is_cut_off_is_chosen_only_where_there_is_no_other() -> None:
+    cut, whole = ("a red dog in the", 2), ("a dog", 9)
+    for places, drawn in ((at(0, 20), []), (at(0), ["a red dog in the"])):
+        assert told(Case(0, PICTURE, places, (), drawn, most_words=5), cut, whole) == "a dog"
+        assert told(Case(0, PICTURE, places, (), drawn, most_words=5), cut) == "a red dog in the"
+        # What it ends with was meant where more might have followed, or ends a caption well.
+        assert told(Case(0, PICTURE, places, (), drawn, most_words=6), cut, whole) == "a red dog in the"
+        full = ("a red dog in snow", 2)
+        assert told(Case(0, PICTURE, places, (), drawn, most_words=5), full, whole) == "a red dog in snow"
+
+
+def test_the_captioners_own_favourite_stays_as_it_is() -> None:
+    case = Case(0, PICTURE, at(0), most_words=5)
+    case.add([Candidate("a red dog in the", -1.0), Candidate("a dog", -20.0)], by="candidates")
+    case.judge(at(2, 9), TERMS, by="candidates")
+    assert case.candidates[0].caption == "a red dog in the"
 
 
 def test_a_caption_that_agrees_with_what_was_drawn_is_preferred() -> None:

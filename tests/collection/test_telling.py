@@ -33,6 +33,7 @@ from tellapart.collection.plan import Plan
 from tellapart.collection.session import Request, caption_one_by_one
 from tellapart.collection.speaker import Speaker, content_of
 from tellapart.collection.telling import Told
+from tellapart.data.small_words import UNFINISHED
 from tellapart.errors import TellapartError
 from tellapart.reranking.margin import Terms
 from tellapart.retrievers.loading import load_retriever
@@ -161,6 +162,18 @@ def test_it_is_tried_again_until_it_is_found_as_far_as_the_effort_goes(
         assert counts == sorted(counts)
         assert counts[-1] == len(told.captioned.candidates)
         assert {candidate.by for candidate in told.captioned.candidates} <= set(allowed[: len(attempts)])
+
+
+def test_captions_that_are_cut_off_come_last(describer: Describer, tmp_path: Path) -> None:
+    """With two words to a caption, many candidates of a captioner who says nonsense end in an article."""
+    for seed in range(24):
+        draw(tmp_path / f"{seed}.png", seed)
+    wish = replace(describer.wish(keep=10), max_words=2)
+    told = tell(tmp_path, replace(speaker(describer, replace(PLAN, fit=0.0)), wish=wish))
+    ends = [[one.caption.split()[1:] for one in each.captioned.candidates] for each in told]
+    cut = [[bool(end) and end[0] in UNFINISHED for end in each] for each in ends]
+    assert [each for each in cut if each[0]] == []
+    assert any(any(each) for each in cut)
 
 
 @pytest.mark.parametrize("apart", LADDERS)

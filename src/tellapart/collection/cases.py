@@ -39,7 +39,7 @@ class Case:
 
     A caption that a rival could have as well, and is closer to, is left to that one where there is another:
     two pictures that are alike would else be called the same, neither of them being found by it. One that
-    breaks off ("a dog with a"), as long ones do where no more words may follow, is left aside too.
+    breaks off ("a dog with a") because no more words may follow is left aside too.
     """
 
     row: int
@@ -47,6 +47,7 @@ class Case:
     places: Float32[np.ndarray, "p d"]  # its own first
     of_rivals: Sequence[Container[str]] = ()  # captions that came into question first for each rival
     drawn: Sequence[str] = ()  # captions drawn by chance, with which a good one agrees; none if not asked for
+    most_words: int | None = None  # where captions are cut off
     candidates: list[Candidate] = field(default_factory=list)  # best first, once they were judged
     attempts: list[Attempt] = field(default_factory=list)
     closeness: Float64[np.ndarray, "c p"] = field(init=False)  # of each candidate to each place
@@ -127,7 +128,8 @@ class Case:
         """Which candidates end in the middle; none where the captioner's own favourite is asked for."""
         if not (self.has_rivals or self.drawn):
             return np.zeros(len(self.candidates), bool)
-        return np.array([one.caption.rpartition(" ")[-1] in UNFINISHED for one in self.candidates], bool)
+        words = [one.caption.split() for one in self.candidates]
+        return np.array([len(each) == self.most_words and each[-1] in UNFINISHED for each in words], bool)
 
     def _closeness(self, vectors: Float32[np.ndarray, "n d"]) -> Float64[np.ndarray, "n p"]:
         return np.asarray(dot_products(vectors.astype(np.float64), self.places.astype(np.float64)))

@@ -195,7 +195,8 @@ class _Teller:
         places = self.vectors[[row, *rivals]]
         of_rivals = [self._captions_of(pictures[other]) for other in rivals]
         described = self.gathering.described(picture)
-        case = Case(row, picture, places, of_rivals, described.drawn)
+        longest = self.gathering.speaker.wish.max_words
+        case = Case(row, picture, places, of_rivals, described.drawn, longest)
         case.add(described.candidates, by=FIRST)
         return case
 
